@@ -1,0 +1,119 @@
+"""Every text behind a code: title, one-sentence fix, and the long explanation, in each language.
+
+The texts are data, one TOML file per area in ``texts/``. An entry::
+
+    [K3O-013]
+    slug = "output.scale"
+    title = { en = "output is off by a constant factor {factor}", zh = "..." }
+    fix = { en = "Multiply ... by ...", zh = "..." }
+    what = { en = "..." }       # what is checked
+    why = { en = "..." }        # why it matters
+    tell = { en = "..." }       # how to tell
+    cause = { en = "..." }      # typical cause
+    sketch = "short code"       # optional
+    origin = ["owner/repo#123"] # optional
+
+``title`` and ``fix`` are required in English and Chinese; the long sections need English and fall
+back to it. Placeholders in braces are filled from the finding's values; a missing value leaves
+the placeholder's name in angle brackets instead of failing.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LANGUAGES = ("en", "zh")
+SECTIONS = ("what", "why", "tell", "cause")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The texts of one code."""
+
+    code: str
+    slug: str
+    title: Mapping[str, str]
+    fix: Mapping[str, str]
+    sections: Mapping[str, Mapping[str, str]]
+    sketch: str | None = None
+    origin: tuple[str, ...] = field(default=())
+
+
+class _Blanks(dict[str, Any]):
+    """Format values that never fail: a missing one shows as ``<name>``."""
+
+    def __missing__(self, key: str) -> str:
+        return f"<{key}>"
+
+
+def fill(template: str, values: Mapping[str, Any]) -> str:
+    """Fill a text's placeholders; missing values show as ``<name>``."""
+    return template.format_map(_Blanks(values))
+
+
+@cache
+def _entries() -> Mapping[str, Entry]:
+    """All entries by code.
+
+    Raises:
+        ValueError: two files use one code (caught by the test suite, never seen by users).
+    """
+    found: dict[str, Entry] = {}
+    for file in sorted(resources.files(__package__).joinpath("texts").iterdir(), key=str):
+        if not file.name.endswith(".toml"):
+            continue
+        for code, raw in tomllib.loads(file.read_text("utf-8")).items():
+            if code in found:
+                raise ValueError(f"{code} is defined twice, the second time in {file.name}")
+            found[code] = Entry(
+                code=code,
+                slug=raw["slug"],
+                title=raw["title"],
+                fix=raw["fix"],
+                sections={name: raw[name] for name in SECTIONS if name in raw},
+                sketch=raw.get("sketch"),
+                origin=tuple(raw.get("origin", ())),
+            )
+    return found
+
+
+def codes() -> tuple[str, ...]:
+    """Every code, sorted."""
+    return tuple(sorted(_entries()))
+
+
+def get(code: str) -> Entry:
+    """The entry of a code.
+
+    Raises:
+        KeyError: there is no such code.
+    """
+    return _entries()[code]
+
+
+def find(code_or_slug: str) -> Entry | None:
+    """Look an entry up by code (any case) or by slug."""
+    wanted = code_or_slug.strip()
+    entry = _entries().get(wanted.upper())
+    if entry is not None:
+        return entry
+    return next((e for e in _entries().values() if e.slug == wanted.lower()), None)
+
+
+def title(code: str, lang: str = "en", values: Mapping[str, Any] | None = None) -> str:
+    """A code's title with its placeholders filled."""
+    entry = get(code)
+    return fill(entry.title.get(lang, entry.title["en"]), values or {})
+
+
+def fix(code: str, lang: str = "en", values: Mapping[str, Any] | None = None) -> str:
+    """A code's one imperative sentence with its placeholders filled."""
+    entry = get(code)
+    return fill(entry.fix.get(lang, entry.fix["en"]), values or {})

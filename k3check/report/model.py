@@ -1,0 +1,136 @@
+"""Findings and the report: what a run yields, whatever was checked and however it is shown.
+
+Texts are not stored here. Every text that a user reads in a finding has a code, and
+:mod:`k3check.hints` holds the sentences in each language; a finding keeps the code and the values
+that the sentence names.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from k3check.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Outcome(StrEnum):
+    """What became of a check."""
+
+    PASS = "pass"  # noqa: S105 - an outcome, not a password
+    ACCEPTABLE = "acceptable"
+    FAIL = "fail"
+    SKIPPED = "skipped"
+    CRASHED = "crashed"
+    TIMED_OUT = "timed_out"
+
+    @property
+    def is_failure(self) -> bool:
+        """True for what makes the command exit with 1."""
+        return self in (Outcome.FAIL, Outcome.CRASHED, Outcome.TIMED_OUT)
+
+
+class Confidence(StrEnum):
+    """How sure a diagnosis is."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True)
+class Message:
+    """A coded text: ``code`` finds the sentence, ``values`` fill its placeholders."""
+
+    code: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One mistake that would explain a failure.
+
+    Attributes:
+        code: ``K3O-nnn`` or ``K3L-nnn``; title and slug come from :mod:`k3check.hints`.
+        confidence: how sure.
+        residual: distance to what the mistake would produce, in units of the baseline's error;
+            None where nothing numeric was compared.
+        margin: the next distinguishable candidate's residual over this one's.
+        values: fill the placeholders of title and hint.
+    """
+
+    code: str
+    confidence: Confidence
+    residual: float | None = None
+    margin: float | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check.
+
+    Attributes:
+        id: ``operator/case`` or ``link/probe``; stable between runs.
+        suite: an operator suite's name, or ``link``.
+        title: what was checked, in a few words.
+        metrics, limits: measured values and what they were judged by, under the same names.
+        location: where the worst deviation is (``{"tensor": "output", "token": 64, ...}``).
+        series: values along a position, drawn as sparklines.
+        evidence: what was seen: an excerpt of a body, a traceback, printed output.
+    """
+
+    id: str
+    suite: str
+    operator: str | None
+    case: str | None
+    outcome: Outcome
+    title: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    location: Mapping[str, Any] = field(default_factory=dict)
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    diagnoses: Sequence[Diagnosis] = ()
+    hint: Message | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[Message] = ()
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything one command found."""
+
+    findings: Sequence[Finding]
+    started_at: str
+    duration_s: float
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    config_path: str | None = None
+    config_dialect: str | None = None
+
+    def counts(self) -> dict[Outcome, int]:
+        """Number of findings per outcome, every outcome present."""
+        seen = Counter(finding.outcome for finding in self.findings)
+        return {outcome: seen[outcome] for outcome in Outcome}
+
+    @property
+    def verdict(self) -> Outcome:
+        """``fail`` if anything failed, ``skipped`` if nothing was checked, else ``pass``."""
+        if any(finding.outcome.is_failure for finding in self.findings):
+            return Outcome.FAIL
+        if all(finding.outcome is Outcome.SKIPPED for finding in self.findings):
+            return Outcome.SKIPPED
+        return Outcome.PASS
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code that the verdict stands for."""
+        return {
+            Outcome.FAIL: ExitCode.FINDINGS,
+            Outcome.SKIPPED: ExitCode.INTERNAL,
+            Outcome.PASS: ExitCode.OK,
+        }[self.verdict]
