@@ -103,7 +103,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything one command found."""
+    """Everything one command found.
+
+    Attributes:
+        config_notes: what is worth knowing about the configuration as a whole; shown to people,
+            not part of the JSON report.
+    """
 
     findings: Sequence[Finding]
     started_at: str
@@ -111,6 +116,7 @@ class Report:
     environment: Mapping[str, Any] = field(default_factory=dict)
     config_path: str | None = None
     config_dialect: str | None = None
+    config_notes: Sequence[Message] = ()
 
     def counts(self) -> dict[Outcome, int]:
         """Number of findings per outcome, every outcome present."""

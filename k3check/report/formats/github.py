@@ -1,0 +1,62 @@
+"""Workflow commands of GitHub Actions: every failure becomes an annotation of the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from k3check.report.clean import one_line, seconds
+from k3check.report.formats.lines import details
+from k3check.report.model import Outcome
+from k3check.report.texts import note_of, outcome_word, summary_line
+
+if TYPE_CHECKING:
+    from k3check.report.formats import Options
+    from k3check.report.model import Finding, Report
+
+
+def render(report: Report, options: Options) -> str:
+    """Annotations, then the summary as a plain line.
+
+    Failures are errors, acceptable results warnings, notes notices. A finding whose location
+    names a file is shown at that file and line.
+    """
+    lang = options.lang
+    lines = []
+    for finding in report.findings:
+        if finding.outcome.is_failure:
+            lines.append(_command("error", finding, "\n".join(details(finding, lang)), lang))
+        elif finding.outcome is Outcome.ACCEPTABLE:
+            lines.append(_command("warning", finding, "\n".join(details(finding, lang)), lang))
+        lines += [
+            _command("notice", finding, one_line(note_of(note, lang)), lang)
+            for note in finding.notes
+        ]
+    lines += [
+        f"::notice title={_property(one_line(note.code))}::{_data(one_line(note_of(note, lang)))}"
+        for note in report.config_notes
+    ]
+    verdict = outcome_word(report.verdict, lang)
+    lines.append(
+        f"k3check: {verdict}: {summary_line(report.counts(), lang)}, {seconds(report.duration_s)}"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _command(kind: str, finding: Finding, message: str, lang: str) -> str:
+    word = outcome_word(finding.outcome, lang)
+    properties = {"title": f"{one_line(finding.id)}: {word}: {one_line(finding.title)}"}
+    for name in ("file", "line"):
+        if name in finding.location:
+            properties[name] = one_line(str(finding.location[name]))
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {listed}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    """Escape a command's message as the runner's toolkit does."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """Escape a command's property."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

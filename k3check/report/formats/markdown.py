@@ -1,0 +1,104 @@
+"""Markdown, for a comment on a pull request or a job's summary page."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from k3check import __version__
+from k3check.report.clean import one_line, seconds
+from k3check.report.formats.lines import paragraphs
+from k3check.report.model import Outcome
+from k3check.report.texts import label, note_of, outcome_word, reason_of, summary_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from k3check.report.formats import Options
+    from k3check.report.model import Finding, Report
+
+_MARK = {
+    Outcome.PASS: "✅",
+    Outcome.ACCEPTABLE: "🟡",
+    Outcome.FAIL: "❌",
+    Outcome.SKIPPED: "⏭️",
+    Outcome.CRASHED: "💥",
+    Outcome.TIMED_OUT: "⌛",
+}
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!@])")
+
+
+def render(report: Report, options: Options) -> str:
+    """The report as Markdown: the verdict, a table of all checks, a section per failure."""
+    text = "\n".join(_lines(report, options.lang))
+    return text.replace("\n\n\n", "\n\n").rstrip("\n") + "\n"
+
+
+def _lines(report: Report, lang: str) -> Iterator[str]:
+    verdict = outcome_word(report.verdict, lang)
+    yield f"## {_MARK[report.verdict]} k3check: {verdict}"
+    yield ""
+    counted = summary_line(report.counts(), lang)
+    yield f"{counted} {label('in', lang)} {seconds(report.duration_s)} · k3check {__version__}"
+    if report.findings:
+        yield ""
+        yield f"| | {label('check', lang)} | | {label('outcome', lang)} |"
+        yield "|---|---|---|---|"
+    for finding in report.findings:
+        word = outcome_word(finding.outcome, lang)
+        if finding.outcome is Outcome.SKIPPED and reason_of(finding, lang):
+            word += f": {_escape(reason_of(finding, lang))}"
+        yield (
+            f"| {_MARK[finding.outcome]} | {_code(finding.id)} "
+            f"| {_escape(finding.title)} | {word} |"
+        )
+    for finding in report.findings:
+        if finding.outcome.is_failure:
+            yield from _section(finding, lang)
+    notes = [(note, finding.id) for finding in report.findings for note in finding.notes]
+    if notes or report.config_notes:
+        yield ""
+        yield f"### {label('notes', lang)}"
+        yield ""
+    for note in report.config_notes:
+        yield f"- {_escape(note_of(note, lang))} ({_escape(note.code)})"
+    for note, check in notes:
+        yield f"- {_code(check)}: {_escape(note_of(note, lang))} ({_escape(note.code)})"
+
+
+def _section(finding: Finding, lang: str) -> Iterator[str]:
+    yield ""
+    yield f"### {_MARK[finding.outcome]} {_code(finding.id)}: {_escape(finding.title)}"
+    yield ""
+    for part in paragraphs(finding, lang, everything=True):
+        if part.kind in ("evidence", "series"):
+            yield f"- **{_escape(part.label)}**"
+            yield ""
+            yield from _block(part.text)
+            yield ""
+        elif part.kind == "more":
+            yield f"- **{part.label}** {_code(part.text)}"
+        else:
+            yield f"- **{_escape(part.label)}** {_escape(part.text)}"
+
+
+def _block(text: str) -> Iterator[str]:
+    """A fenced block inside a list item; the fence is longer than any in the text."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield f"  {fence}text"
+    yield from (f"  {line}" for line in text.split("\n"))
+    yield f"  {fence}"
+
+
+def _code(text: str) -> str:
+    """Inline code that holds whatever the text is, also in a table."""
+    flat = one_line(text).replace("|", "\\|")
+    longest = max((len(run) for run in re.findall(r"`+", flat)), default=0)
+    ticks = "`" * (longest + 1)
+    pad = " " if longest else ""
+    return f"{ticks}{pad}{flat}{pad}{ticks}"
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", one_line(text))

@@ -1,0 +1,153 @@
+"""Text for people: one line a check, details for failures, the summary last."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from k3check import __version__
+from k3check.report.clean import one_line, plain, seconds
+from k3check.report.formats import Verbosity
+from k3check.report.formats.lines import metrics, paragraphs, series
+from k3check.report.model import Outcome
+from k3check.report.terminal import console as make_console
+from k3check.report.terminal import to_ascii, wrapped
+from k3check.report.texts import (
+    label,
+    note_of,
+    outcome_word,
+    reason_of,
+    summary_line,
+    title_of,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from k3check.report.formats import Options
+    from k3check.report.model import Finding, Report
+
+_SIGNS = {
+    Outcome.PASS: ("✓", "green"),
+    Outcome.ACCEPTABLE: ("≈", "yellow"),
+    Outcome.FAIL: ("✗", "bold red"),
+    Outcome.SKIPPED: ("-", "yellow"),
+    Outcome.CRASHED: ("✗", "bold red"),
+    Outcome.TIMED_OUT: ("✗", "bold red"),
+}
+_STYLES = {"diagnosis": "bold", "fix": "bold", "more": "cyan", "evidence": "dim"}
+_INDENT = 4
+_LABEL = 11
+_ID = 30
+
+
+def render(report: Report, options: Options) -> str:
+    """The report as text, with colour only where ``options.look`` has it."""
+    buffer = io.StringIO()
+    print_report(make_console(buffer, options.look), report, options)
+    # rich leaves the blank at which it broke a line
+    text = re.sub(r" +$", "", buffer.getvalue(), flags=re.MULTILINE)
+    return to_ascii(text) if options.look.ascii else text
+
+
+def print_report(console: Console, report: Report, options: Options) -> None:
+    """Print the report on a console."""
+    quiet = options.verbosity is Verbosity.QUIET
+    if not quiet:
+        console.print(_heading(report, options.lang))
+        if options.verbosity is Verbosity.VERBOSE:
+            for name, value in report.environment.items():
+                _print_labelled(console, one_line(str(name)), plain(value), "dim", indent=2)
+    for suite in dict.fromkeys(finding.suite for finding in report.findings):
+        if not quiet:
+            console.print()
+            console.print(Text(one_line(suite), style="bold"))
+        for finding in report.findings:
+            if finding.suite == suite and (finding.outcome.is_failure or not quiet):
+                _print_finding(console, finding, options)
+    if not quiet:
+        _print_notes(console, report, options)
+        console.print()
+    console.print(_last_line(report, options.lang))
+
+
+def _heading(report: Report, lang: str) -> Text:
+    text = Text(f"k3check {__version__}", style="bold")
+    for name in ("python", "torch", "device"):
+        if name in report.environment:
+            text.append(f" · {name} {one_line(plain(report.environment[name]))}", style="not bold")
+    if report.config_path is not None:
+        dialect = f" ({one_line(report.config_dialect)})" if report.config_dialect else ""
+        path = one_line(report.config_path)
+        text.append(f"\n{label('config', lang)} {path}{dialect}", style="not bold")
+    return text
+
+
+def _print_finding(console: Console, finding: Finding, options: Options) -> None:
+    lang, verbose = options.lang, options.verbosity is Verbosity.VERBOSE
+    console.print(_line(finding, console.width, lang), no_wrap=True, overflow="ellipsis")
+    if finding.outcome.is_failure:
+        for part in paragraphs(finding, lang, everything=verbose):
+            _print_labelled(console, part.label, part.text, _STYLES.get(part.kind, ""))
+    elif options.verbosity is not Verbosity.QUIET:
+        if finding.outcome is Outcome.SKIPPED:
+            _print_labelled(console, "", one_line(reason_of(finding, lang)), "dim")
+        shown = verbose or finding.outcome is Outcome.ACCEPTABLE
+        for part in (*(metrics(finding, lang, everything=True) if shown else ()), *series(finding)):
+            _print_labelled(console, part.label, part.text, "dim")
+    if verbose:
+        for note in finding.notes:
+            _print_labelled(console, label("note", lang), one_line(note_of(note, lang)), "yellow")
+
+
+def _line(finding: Finding, width: int, lang: str) -> Text:
+    """A check in one line: sign, id, outcome unless it passed, title."""
+    sign, style = _SIGNS[finding.outcome]
+    line = Text("  ").append(sign, style=style).append(f" {one_line(finding.id):<{_ID}} ")
+    if finding.outcome is not Outcome.PASS:
+        line.append(f"{outcome_word(finding.outcome, lang)}: ", style=style)
+    line.append(one_line(finding.title))
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _print_labelled(
+    console: Console, name: str, text: str, style: str, *, indent: int = _INDENT
+) -> None:
+    """Print ``text`` with a hanging indent behind a label; a long label gets its own line."""
+    left = indent + _LABEL
+    head = Text(" " * indent).append(name, style="dim")
+    if head.cell_len >= left:
+        console.print(head, no_wrap=True, overflow="ellipsis")
+        head = Text()
+    head.append(" " * (left - head.cell_len))
+    for line in wrapped(console, text, console.width - left):
+        console.print(head.append(line, style=style), no_wrap=True, overflow="ignore", crop=False)
+        head = Text(" " * left)
+
+
+def _print_notes(console: Console, report: Report, options: Options) -> None:
+    verbose = options.verbosity is Verbosity.VERBOSE
+    hidden = 0 if verbose else sum(len(finding.notes) for finding in report.findings)
+    if report.config_notes or hidden:
+        console.print()
+    for note in report.config_notes:
+        text = note_of(note, options.lang) if verbose else title_of(note, options.lang)
+        text = f"{one_line(text)} [{one_line(note.code)}]"
+        _print_labelled(console, label("note", options.lang), text, "", indent=0)
+    if hidden:
+        name = "hidden_note" if hidden == 1 else "hidden_notes"
+        console.print(Text(label(name, options.lang, count=hidden), style="dim"))
+
+
+def _last_line(report: Report, lang: str) -> Text:
+    _, style = _SIGNS[report.verdict]
+    text = Text(
+        outcome_word(report.verdict, lang), style=f"bold {style}".replace("bold bold", "bold")
+    )
+    counted = summary_line(report.counts(), lang)
+    when = f"{label('in', lang)} {seconds(report.duration_s)}"
+    return text.append(f": {counted} {when}" if counted else f": {when}", style="not bold default")

@@ -1,0 +1,178 @@
+"""From codes to sentences: what a finding's messages say in the reader's language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from k3check import hints
+from k3check.report.model import Diagnosis, Finding, Message, Outcome
+
+
+@dataclass(frozen=True)
+class SavedMessage(Message):
+    """A message read from a saved report, which keeps the sentence and not the values."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class SavedDiagnosis(Diagnosis):
+    """A diagnosis read from a saved report."""
+
+    slug: str = ""
+    title: str = ""
+
+
+LABELS: dict[str, dict[str, str]] = {
+    "en": {
+        "pass": "pass",
+        "acceptable": "acceptable",
+        "fail": "fail",
+        "skipped": "skipped",
+        "crashed": "crashed",
+        "timed_out": "timed out",
+        "high": "high confidence",
+        "medium": "medium confidence",
+        "low": "a lead",
+        "measured": "measured",
+        "limit": "limit",
+        "times": "{ratio} x the limit",
+        "worst": "worst at",
+        "likely": "likely",
+        "found": "found",
+        "or": "or",
+        "residual": "residual {residual} x baseline error",
+        "margin": "next candidate {margin} x further away",
+        "fix": "fix",
+        "more": "more",
+        "note": "note",
+        "notes": "notes",
+        "hidden_notes": "{count} notes on checks: -v shows them",
+        "hidden_note": "1 note on a check: -v shows it",
+        "cut": "... {count} more lines: -v shows them",
+        "in": "in",
+        "config": "configuration",
+        "checks": "checks",
+        "check": "check",
+        "outcome": "outcome",
+        "environment": "environment",
+        "what": "What is checked",
+        "why": "Why it matters",
+        "tell": "How to tell",
+        "cause": "Typical cause",
+        "how": "Fix",
+        "sketch": "Sketch",
+        "origin": "Seen in",
+    },
+    "zh": {
+        "pass": "通过",
+        "acceptable": "可接受",
+        "fail": "失败",
+        "skipped": "跳过",
+        "crashed": "崩溃",
+        "timed_out": "超时",
+        "high": "置信度高",
+        "medium": "置信度中",
+        "low": "线索",
+        "measured": "实测",
+        "limit": "上限",
+        "times": "上限的 {ratio} 倍",
+        "worst": "最差位置",
+        "likely": "可能原因",
+        "found": "发现",
+        "or": "或",
+        "residual": "残差为基线误差的 {residual} 倍",
+        "margin": "次优候选远 {margin} 倍",
+        "fix": "修复",
+        "more": "详情",
+        "note": "提示",
+        "notes": "提示",
+        "hidden_notes": "检查项上有 {count} 条提示: 用 -v 显示",
+        "hidden_note": "检查项上有 1 条提示: 用 -v 显示",
+        "cut": "... 另有 {count} 行: 用 -v 显示",
+        "in": "用时",
+        "config": "配置",
+        "checks": "检查项",
+        "check": "检查",
+        "outcome": "结果",
+        "environment": "环境",
+        "what": "检查什么",
+        "why": "为什么重要",
+        "tell": "如何判断",
+        "cause": "常见原因",
+        "how": "修复",
+        "sketch": "示例",
+        "origin": "出处",
+    },
+}
+
+
+def label(name: str, lang: str, **values: object) -> str:
+    """A word of the report's own frame."""
+    return LABELS.get(lang, LABELS["en"])[name].format(**values)
+
+
+def title_of(message: Message | Diagnosis, lang: str) -> str:
+    """The sentence of a message or diagnosis; the code itself where this version has no text."""
+    if isinstance(message, SavedDiagnosis):
+        return message.title
+    if isinstance(message, SavedMessage):
+        return message.text
+    if hints.find(message.code) is None:
+        return message.code
+    return hints.title(message.code, lang, message.values)
+
+
+def fix_of(message: Message | Diagnosis, lang: str) -> str:
+    """The imperative sentence of a message; empty where there is none."""
+    if isinstance(message, SavedMessage):
+        return message.text
+    if isinstance(message, SavedDiagnosis) or hints.find(message.code) is None:
+        return ""
+    return hints.fix(message.code, lang, message.values)
+
+
+def slug_of(diagnosis: Diagnosis) -> str:
+    """The slug of a diagnosis; empty where this version does not know the code."""
+    if isinstance(diagnosis, SavedDiagnosis):
+        return diagnosis.slug
+    entry = hints.find(diagnosis.code)
+    return entry.slug if entry is not None else ""
+
+
+def hint_of(finding: Finding) -> Message | None:
+    """What to do about a finding: its own hint, else that of its first diagnosis."""
+    if finding.hint is not None:
+        return finding.hint
+    first = next(iter(finding.diagnoses), None)
+    if first is None or isinstance(first, SavedDiagnosis):
+        return None
+    return Message(first.code, first.values)
+
+
+def note_of(note: Message, lang: str) -> str:
+    """A note in full: what is noted, and what to do about it."""
+    if isinstance(note, SavedMessage):
+        return note.text
+    title, fix = title_of(note, lang), fix_of(note, lang)
+    if not fix:
+        return title
+    return f"{title.rstrip('.。')}{'。' if lang == 'zh' else '. '}{fix}"
+
+
+def reason_of(finding: Finding, lang: str) -> str:
+    """Why a check was skipped: its hint, else its first note, else the evidence's reason."""
+    for message in (*((finding.hint,) if finding.hint else ()), *finding.notes):
+        return title_of(message, lang)
+    return str(finding.evidence.get("reason", ""))
+
+
+def outcome_word(outcome: Outcome, lang: str) -> str:
+    """An outcome as a word."""
+    return label(outcome.value, lang)
+
+
+def summary_line(counts: dict[Outcome, int], lang: str) -> str:
+    """``12 pass, 1 fail``: the outcomes that occurred."""
+    seen = [f"{n} {outcome_word(outcome, lang)}" for outcome, n in counts.items() if n]
+    return ", ".join(seen)

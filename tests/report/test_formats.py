@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rich.cells import cell_len
+
+from k3check.report.formats import FORMATS, Options, Verbosity, render
+from k3check.report.model import Finding, Message, Outcome, Report
+from k3check.report.terminal import Look
+
+HERE = Path(__file__).parent
+_spec = importlib.util.spec_from_file_location("golden", HERE / "golden.py")
+assert _spec is not None
+assert _spec.loader is not None
+golden = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(golden)
+
+
+def finding(**changes: object) -> Finding:
+    base = Finding(
+        id="kda_step/x", suite="kda", operator="kda_step", case="x", outcome=Outcome.FAIL, title="t"
+    )
+    return replace(base, **changes)
+
+
+def one(**changes: object) -> Report:
+    return Report([finding(**changes)], started_at="2026-01-02T03:04:05+00:00", duration_s=1.0)
+
+
+@pytest.mark.parametrize("file", sorted(golden.GOLDENS))
+def test_renderer_writes_its_golden_file(file: str, report: Report) -> None:
+    name, options = golden.GOLDENS[file]
+    written = golden.stable(render(name, report, options))
+    assert written == (HERE / "golden" / file).read_text("utf-8")
+
+
+def test_every_format_has_a_golden_file() -> None:
+    assert {name for name, _ in golden.GOLDENS.values()} == set(FORMATS)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_format_passes_on_what_could_drive_a_terminal(name: str) -> None:
+    hostile = "\x1b]0;pwned\x07\x9b31m\u202eevil\x00\ud800"
+    text = render(
+        name,
+        one(
+            title=hostile,
+            id=hostile,
+            suite=hostile,
+            evidence={hostile: hostile},
+            location={hostile: hostile},
+            metrics={hostile: 2.0},
+            limits={hostile: 1.0},
+            series={hostile: [1.0]},
+            notes=(Message(hostile),),
+            hint=Message(hostile),
+        ),
+        Options(),
+    )
+    for bad in "\x1b\x07\x9b\u202e\x00\ud800":
+        assert bad not in text
+    assert "pwned" in text
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_an_empty_report_renders(name: str, lang: str) -> None:
+    empty = Report([], started_at="", duration_s=0.0)
+    assert render(name, empty, Options(lang=lang))
+
+
+@pytest.mark.parametrize("verbosity", list(Verbosity))
+@pytest.mark.parametrize("width", [40, 80])
+def test_text_stays_within_its_width(verbosity: Verbosity, width: int, report: Report) -> None:
+    long = replace(
+        report,
+        findings=[*report.findings, *one(evidence={"body": "x" * 500, "y" * 90: "z"}).findings],
+    )
+    options = Options(verbosity=verbosity, look=Look(width=width), lang="zh")
+    for line in render("text", long, options).splitlines():
+        assert cell_len(line) <= width
+        assert line == line.rstrip()
+
+
+def test_text_shows_user_data_as_it_is_and_never_as_markup(report: Report) -> None:
+    text = render("text", report, Options(look=Look(colour=True)))
+    assert "[bold red]warm" in text
+
+
+def test_text_without_colour_has_no_escape_and_with_colour_has(report: Report) -> None:
+    assert "\x1b" not in render("text", report, Options())
+    assert "\x1b[" in render("text", report, Options(look=Look(colour=True)))
+
+
+def test_ascii_text_is_ascii_whatever_the_evidence_holds() -> None:
+    text = render("text", one(evidence={"body": "失败 ≤ ✓"}), Options(look=Look(ascii=True)))
+    assert text.isascii()
+    assert "\\u5931\\u8d25 <= +" in text
+
+
+def test_quiet_text_of_a_pass_is_the_last_line_alone() -> None:
+    text = render("text", one(outcome=Outcome.PASS), Options(verbosity=Verbosity.QUIET))
+    assert text == "pass: 1 pass in 1.0 s\n"
+
+
+def test_only_verbose_text_shows_the_metrics_of_a_pass() -> None:
+    passed = one(outcome=Outcome.PASS, metrics={"output.rel_l2": 0.25})
+    assert "0.25" not in render("text", passed, Options())
+    assert "0.25" in render("text", passed, Options(verbosity=Verbosity.VERBOSE))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 2.0])
+def test_a_value_over_its_limit_is_shown(value: float) -> None:
+    text = render("text", one(metrics={"m": value}, limits={"m": 1.0}), Options())
+    assert "limit 1" in text
+
+
+def test_json_matches_the_shipped_schema(report: Report) -> None:
+    path = Path("k3check/report/schema-v1.json")
+    schema = json.loads((HERE.parents[1] / path).read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(json.loads(render("json", report, Options())))
+    validator.validate(json.loads(render("json", replace(report, findings=[]), Options())))
+
+
+def test_the_shipped_schema_is_up_to_date() -> None:
+    from k3check.report.schema import json_schema
+
+    path = HERE.parents[1] / "k3check/report/schema-v1.json"
+    assert json.loads(path.read_text("utf-8")) == json_schema()
+
+
+def test_json_has_exactly_the_keys_of_the_contract(report: Report) -> None:
+    data = json.loads(render("json", report, Options()))
+    assert list(data) == [
+        "schema_version", "tool", "started_at", "duration_s", "environment", "config", "summary",
+        "checks",
+    ]  # fmt: skip
+    assert list(data["summary"]) == [
+        "verdict", "pass", "acceptable", "fail", "skipped", "crashed", "timed_out",
+    ]  # fmt: skip
+    for check in data["checks"]:
+        assert list(check) == [
+            "id", "suite", "operator", "case", "outcome", "title", "metrics", "limits", "location",
+            "series", "diagnoses", "hint", "evidence", "notes", "duration_s",
+        ]  # fmt: skip
+        for diagnosis in check["diagnoses"]:
+            assert list(diagnosis) == [
+                "code", "slug", "title", "confidence", "residual", "margin",
+            ]  # fmt: skip
+
+
+def test_json_writes_what_is_not_finite_as_text() -> None:
+    values = {"a": math.nan, "b": math.inf, "c": -math.inf}
+    data = json.loads(
+        render("json", one(metrics=values, evidence={"deep": [values]}), Options()),
+        parse_constant=lambda name: pytest.fail(f"{name} is not JSON"),
+    )
+    expected = {"a": "NaN", "b": "Infinity", "c": "-Infinity"}
+    assert data["checks"][0]["metrics"] == expected
+    assert data["checks"][0]["evidence"] == {"deep": [expected]}
+
+
+def test_json_keys_and_codes_are_english_in_chinese_too(report: Report) -> None:
+    english = json.loads(render("json", report, Options()))
+    chinese = json.loads(render("json", report, Options(lang="zh")))
+    assert [list(check) for check in english["checks"]] == [list(c) for c in chinese["checks"]]
+    assert [c["outcome"] for c in english["checks"]] == [c["outcome"] for c in chinese["checks"]]
+    boundary = chinese["checks"][3]
+    assert boundary["diagnoses"][0]["code"] == "K3O-901"
+    assert boundary["hint"]["text"] == "传递块内最后一个 token 之后的状态。"
+
+
+def test_junit_counts_agree_with_the_report(report: Report) -> None:
+    root = ET.fromstring(render("junit", report, Options()))
+    assert (root.get("tests"), root.get("failures"), root.get("errors"), root.get("skipped")) == (
+        "8", "3", "2", "1",
+    )  # fmt: skip
+    names = [case.get("name") for case in root.iter("testcase")]
+    assert names == [check.id for check in report.findings]
+
+
+def test_github_keeps_every_annotation_on_one_line_and_escapes_its_parts(report: Report) -> None:
+    lines = render("github", report, Options()).splitlines()
+    errors = [line for line in lines if line.startswith("::error ")]
+    assert len(errors) == 5
+    assert all(line.startswith("::") for line in lines[:-1])
+    assert "100%25%0A" in errors[0]
+    assert ",file=k3check.toml,line=4::" in errors[-1]
+
+
+class _Balanced(HTMLParser):
+    VOID = ("meta",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_html_is_balanced_and_takes_no_markup_from_the_user() -> None:
+    parser = _Balanced()
+    attack = "<script>alert(1)</script><b>"
+    parser.feed(
+        render("html", one(title=attack, evidence={attack: attack}, series={"s": [1.0]}), Options())
+    )
+    assert parser.open == []
+    assert not {"script", "b", "link", "img", "iframe"} & parser.seen
+
+
+def test_markdown_fences_are_longer_than_any_in_the_evidence() -> None:
+    text = render("markdown", one(evidence={"body": "````\nstill inside"}), Options())
+    assert "  `````text\n  ````\n  still inside\n  `````" in text
+
+
+def test_markdown_tables_keep_their_columns() -> None:
+    text = render("markdown", one(id="a|b", title="c | d\ne"), Options())
+    row = next(line for line in text.splitlines() if "a\\|b" in line)
+    assert row == "| ❌ | `a\\|b` | c \\| d e | fail |"
