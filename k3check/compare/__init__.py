@@ -1,1 +1,4 @@
-"""TODO"""
+"""Distances, baselines and verdicts: how an output is judged.
+
+``metrics`` measures, ``verdict`` decides, ``profile`` says what the deviation looks like.
+"""

@@ -1,0 +1,219 @@
+"""From outputs to an outcome, in a fixed order: present, shape, dtype, finite, degenerate, values.
+
+The limit of a metric is ``FACTOR x baseline + floor``. The baseline is the same mathematics in the
+candidate's recipe by the plainest code, so it is what rounding alone costs on these very inputs;
+the floor is what no code in this precision can be held to, and keeps the rule meaningful where the
+baseline happens to be exact. Output and state are judged apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from k3check.compare.metrics import Measurement, measure
+from k3check.report.model import Message, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from k3check.operators.base import Output, Recipe, Tensors
+
+#: How many times the baseline's error a candidate may have. Two is what flash-attention allows
+#: itself over a same-precision baseline; another order of summation stays well within it.
+FACTOR = 2.0
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict with what it rests on.
+
+    Attributes:
+        problem: what failed, as a coded message; None when nothing did.
+        metrics, limits: ``output.relative_l2`` and so on.
+        location: where the worst deviation is.
+        measured, allowed: the same per output, for the diagnosis.
+    """
+
+    outcome: Outcome
+    problem: Message | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    location: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    notes: Sequence[Message] = ()
+    measured: Mapping[str, Measurement] = field(default_factory=dict)
+    allowed: Mapping[str, Measurement] = field(default_factory=dict)
+
+
+def floor(output_dtype: torch.dtype, accumulate: torch.dtype) -> float:
+    """The relative error below which nothing is held against anybody.
+
+    A quarter of the output's epsilon is a little less than what one rounding of the result costs
+    (its RMS is eps / sqrt(12)); four epsilons of the accumulator cover another order of summation.
+    """
+    return 0.25 * torch.finfo(output_dtype).eps + 4 * torch.finfo(accumulate).eps
+
+
+def output_dtype(output: Output, recipe: Recipe) -> torch.dtype | None:
+    """The dtype that an output must have, None if any will do."""
+    return {"io": recipe.io, "state": recipe.state}.get(output.dtype)
+
+
+def judge(
+    outputs: Sequence[Output],
+    actual: Tensors,
+    reference: Tensors,
+    baseline: Tensors,
+    inputs: Tensors,
+    recipe: Recipe,
+    tolerance: float | None = None,
+) -> Judgement:
+    """Judge everything that a candidate returned.
+
+    Args:
+        outputs: what it should return.
+        actual: what it returned, on any device.
+        reference: in float64; an output that it lacks is not judged.
+        baseline: in the recipe's dtypes.
+        inputs: what the candidate was given, to recognise a copied input.
+        recipe: the declared precisions.
+        tolerance: caps every limit as relative L2, None for the derived limits alone.
+    """
+    wanted = [output for output in outputs if output.name in reference]
+    for output in wanted:
+        problem = form_problem(output, actual.get(output.name), reference[output.name], recipe)
+        if problem is not None:
+            return Judgement(Outcome.FAIL, problem, location={"tensor": output.name})
+    on_cpu = {output.name: actual[output.name].detach().cpu() for output in wanted}
+    for output in wanted:
+        problem, location = content_problem(
+            output, on_cpu[output.name], reference[output.name], inputs
+        )
+        if problem is not None:
+            return Judgement(Outcome.FAIL, problem, location=location)
+    return judge_values(wanted, on_cpu, reference, baseline, recipe, tolerance)
+
+
+def form_problem(
+    output: Output, actual: Any, expected: torch.Tensor, recipe: Recipe
+) -> Message | None:
+    """Missing, not a tensor, wrong shape, wrong dtype."""
+    name = output.name
+    if not isinstance(actual, torch.Tensor):
+        got = "nothing" if actual is None else type(actual).__name__
+        return Message("K3O-001", {"tensor": name, "got": got})
+    if actual.shape != expected.shape:
+        shapes = {"found": list(actual.shape), "expected": list(expected.shape)}
+        return Message("K3O-002", {"tensor": name, **shapes})
+    dtype = output_dtype(output, recipe)
+    if dtype is not None and actual.dtype != dtype:
+        found, wanted = (str(d).removeprefix("torch.") for d in (actual.dtype, dtype))
+        return Message("K3O-003", {"tensor": name, "found": found, "expected": wanted})
+    return None
+
+
+def content_problem(
+    output: Output, actual: torch.Tensor, expected: torch.Tensor, inputs: Tensors
+) -> tuple[Message | None, dict[str, Any]]:
+    """Not finite where the reference is, all zero, constant, or a copy of an input."""
+    name = output.name
+    where: dict[str, Any] = {"tensor": name}
+    wrong = ~torch.isfinite(actual) & torch.isfinite(expected)
+    if wrong.any():
+        index = [int(i) for i in wrong.nonzero()[0]]
+        where |= dict(zip(output.axes, index, strict=False))
+        share = f"{wrong.double().mean().item():.1%}"
+        kind = "NaN" if torch.isnan(actual[wrong]).any() else "infinity"
+        values = {"tensor": name, "share": share, "kind": kind, "index": index}
+        return Message("K3O-004", values), where
+    if expected.numel() < 2 or not expected.double().std().item() > 0:
+        return None, where
+    if not actual.any():
+        return Message("K3O-005", {"tensor": name}), where
+    if (actual == actual.flatten()[0]).all():
+        value = actual.flatten()[0].item()
+        return Message("K3O-006", {"tensor": name, "value": f"{value:.4g}"}), where
+    for given, tensor in inputs.items():
+        same = isinstance(tensor, torch.Tensor) and tensor.shape == actual.shape
+        if same and torch.equal(tensor.cpu().to(actual.dtype), actual):
+            if torch.equal(tensor.cpu().double(), expected):  # here the input is the answer
+                continue
+            return Message("K3O-007", {"tensor": name, "input": given}), where
+    return None, where
+
+
+def judge_values(
+    outputs: Sequence[Output],
+    actual: Tensors,
+    reference: Tensors,
+    baseline: Tensors,
+    recipe: Recipe,
+    tolerance: float | None,
+) -> Judgement:
+    """Measure against the reference and hold it against the baseline's own error."""
+    metrics: dict[str, float] = {}
+    limits: dict[str, float] = {}
+    measured: dict[str, Measurement] = {}
+    allowed: dict[str, Measurement] = {}
+    worst: tuple[float, str, str] | None = None
+    notes: list[Message] = []
+    for output in outputs:
+        name, expected = output.name, reference[output.name]
+        finite = torch.isfinite(expected)
+        got, base = actual[name], baseline[name]
+        if not finite.all():  # the same places are not finite: they are right, and measured as 0
+            got, base, expected = (torch.where(finite, x, 0) for x in (got, base, expected))
+        measured[name] = measure(got, expected, output.axes)
+        allowed[name] = measure(base, expected, output.axes)
+        least = floor(got.dtype if got.is_floating_point() else recipe.io, recipe.accumulate)
+        usual = allowed[name].values()
+        for metric, value in measured[name].values().items():
+            limit = FACTOR * usual[metric] + least * (1 if metric == "relative_l2" else 2)
+            if tolerance is not None and tolerance < limit:
+                if tolerance < usual[metric]:
+                    values = {"tolerance": tolerance, "baseline": usual[metric], "tensor": name}
+                    notes.append(Message("K3O-012", values))
+                limit = tolerance
+            key = f"{name}.{metric}"
+            metrics[key], limits[key] = value, limit
+            ratio = value / limit if limit > 0 else (0.0 if value == 0 else float("inf"))
+            if worst is None or not ratio <= worst[0]:
+                worst = (ratio, name, metric)
+    failed = [key for key, value in metrics.items() if not value <= limits[key]]
+    location = {} if worst is None else locate(outputs, measured, worst[1])
+    # The smallest relative-L2 tolerance that would have passed: the worst of what is judged.
+    needed = max(metrics.values(), default=0.0)
+    metrics["smallest_passing_tolerance"] = needed
+    problem = None
+    if failed and worst is not None:
+        values = {"tensor": worst[1], "metric": worst[2].replace("_", " "), "times": worst[0]}
+        problem = Message("K3O-009", values)
+    return Judgement(
+        Outcome.FAIL if failed else Outcome.PASS,
+        problem,
+        metrics,
+        limits,
+        location,
+        notes=_unique(notes),
+        measured=measured,
+        allowed=allowed,
+    )
+
+
+def _unique(notes: Sequence[Message]) -> tuple[Message, ...]:
+    """One note a code and tensor."""
+    return tuple({(n.code, n.values.get("tensor")): n for n in notes}.values())
+
+
+def locate(
+    outputs: Sequence[Output], measured: Mapping[str, Measurement], name: str
+) -> dict[str, Any]:
+    """Where the largest deviation of a tensor is, by axis name."""
+    axes = next(output.axes for output in outputs if output.name == name)
+    found = measured[name]
+    place: dict[str, Any] = {"tensor": name}
+    place |= dict(zip(axes, found.max_index, strict=False))
+    return place

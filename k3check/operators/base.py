@@ -1,0 +1,344 @@
+"""What every operator family is made of.
+
+A family is a folder below :mod:`k3check.operators`. Its ``family.py`` exports ``OPERATORS``, a
+tuple of :class:`Operator`; everything that runs, compares and diagnoses works on this interface
+and never asks which operator it has in hand.
+
+How one case travels::
+
+    Case --raw()--> raw inputs --present(interface, recipe)--> inputs   (what the callable gets)
+                                                                |
+             Convention.call(target, inputs) -> outputs    <----+----> reference(inputs), float64
+                                                                +----> baseline(inputs), recipe
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from k3check.report.model import Finding, Message
+    from k3check.run.request import OpsRequest
+
+#: Named tensors and scalars, as an operator takes or returns them.
+Tensors = dict[str, Any]
+
+#: Profiles from fewest to most checks; a check of a smaller profile is part of the larger ones.
+PROFILES = ("quick", "full", "stress")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The precisions and the device that a candidate declares.
+
+    Attributes:
+        io: dtype of inputs and outputs.
+        state: dtype of a carried state.
+        accumulate: dtype of sums and of everything in between.
+    """
+
+    io: torch.dtype = torch.float32
+    state: torch.dtype = torch.float32
+    accumulate: torch.dtype = torch.float32
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    def describe(self) -> str:
+        """``bfloat16, state float32`` and so on, for messages."""
+        text = str(self.io).removeprefix("torch.")
+        if self.state != self.io:
+            text += f", state {str(self.state).removeprefix('torch.')}"
+        return text
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How an evaluation rounds: the difference between a reference and a baseline.
+
+    Attributes:
+        compute: dtype that everything is computed in.
+        operand: dtype to which the operands of products of whole blocks are rounded (as a matrix
+            unit does), None for ``compute``.
+        state: dtype to which a carried state is rounded whenever it is stored.
+        output: dtype of the result.
+    """
+
+    compute: torch.dtype = torch.float64
+    operand: torch.dtype | None = None
+    state: torch.dtype = torch.float64
+    output: torch.dtype = torch.float64
+
+    def operands(self, x: torch.Tensor) -> torch.Tensor:
+        """Round a block operand."""
+        return x if self.operand is None else x.to(self.operand).to(self.compute)
+
+    def stored(self, x: torch.Tensor) -> torch.Tensor:
+        """Round a state that is stored."""
+        return x if self.state == self.compute else x.to(self.state).to(self.compute)
+
+
+EXACT = Arithmetic()
+
+
+def rounding(recipe: Recipe, *, block_operands: bool = False) -> Arithmetic:
+    """The arithmetic of a recipe; ``block_operands`` for operators that multiply blocks."""
+    low = recipe.io if recipe.io in (torch.bfloat16, torch.float16) else None
+    return Arithmetic(
+        compute=recipe.accumulate,
+        operand=low if block_operands else None,
+        state=recipe.state,
+        output=recipe.io,
+    )
+
+
+@dataclass(frozen=True)
+class Output:
+    """One tensor that an operator returns.
+
+    Attributes:
+        name: key in the outputs, e.g. ``final_state``.
+        axes: what each dimension is: ``batch``, ``token``, ``head``, ``channel``, ``key``,
+            ``value``, ``source``, ``expert``. Errors are reported per token, head and channel.
+        dtype: ``io``, ``state``, ``any`` (not judged).
+        compare: ``values``, or ``set`` for ids whose order says nothing.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    dtype: str = "io"
+    compare: str = "values"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Named inputs that make some mistakes visible.
+
+    Attributes:
+        name: unique within the operator.
+        why: one line: which mistakes it is there for.
+        sees: slugs of faults that are visible in it by at least five times the limit.
+        profile: the smallest profile it belongs to.
+        needs: what an interface must support for it (``packed``, ``initial_state`` ...).
+        spec: the family's own description, from which it builds the raw inputs.
+    """
+
+    name: str
+    why: str
+    sees: tuple[str, ...] = ()
+    profile: str = "full"
+    needs: frozenset[str] = frozenset()
+    spec: Any = None
+
+    def belongs_to(self, profile: str) -> bool:
+        """Whether the case runs in a profile."""
+        return PROFILES.index(self.profile) <= PROFILES.index(profile)
+
+
+class Interface(Protocol):
+    """Which part of the mathematics a callable does itself, and what it supports."""
+
+    @property
+    def supports(self) -> frozenset[str]:
+        """Capabilities by name; a case's ``needs`` must be among them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Binding:
+    """A convention applied to one callable.
+
+    Attributes:
+        interface: what the callable does itself.
+        call: ``call(target, inputs) -> outputs`` with canonical names and layouts on both sides.
+        mutates: inputs that the convention lets the callable change (a state updated in place).
+        notes: facts worth telling (no lower bound given: softplus gate), as coded messages.
+    """
+
+    interface: Any
+    call: Callable[[Callable[..., Any], Tensors], Tensors]
+    mutates: frozenset[str] = frozenset()
+    notes: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How a callable takes and returns an operator's tensors.
+
+    Attributes:
+        summary: where this form is used.
+        required: parameter names without which a callable cannot be of this convention.
+        bind: ``bind(names, options) -> Binding``; ``names`` are the callable's parameter names,
+            None when it takes any (``**kwargs``) or has no inspectable signature.
+        typical: further names it passes; they also make it likelier when a convention is to be
+            recognised.
+        positional: arguments are passed by position, so names only serve to recognise it.
+    """
+
+    name: str
+    summary: str
+    required: tuple[str, ...]
+    bind: Callable[[frozenset[str] | None, Mapping[str, Any]], Binding]
+    typical: tuple[str, ...] = ()
+    positional: bool = False
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One public mistake: other semantics, or a transformation of what the operator returns.
+
+    Attributes:
+        code, slug: identify its texts in :mod:`k3check.hints`.
+        semantics: the wrong semantics, None when the mistake is in ``transform``.
+        transform: applied to the outputs of the right semantics; gets (outputs, inputs).
+        rounding: True for a mistake of precision: it is evaluated with ``arithmetic`` instead of
+            in float64.
+    """
+
+    code: str
+    slug: str
+    semantics: Any = None
+    transform: Callable[[Tensors, Tensors], Tensors] | None = None
+    arithmetic: Arithmetic | None = None
+
+
+def fit_needs(case: Case, interface: Any) -> Case | str:
+    """The usual ``fit``: a case applies if the interface supports what it needs."""
+    missing = case.needs - interface.supports
+    if missing:
+        return f"the convention does not take {', '.join(sorted(missing)).replace('_', ' ')}"
+    return case
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One function of the model.
+
+    Attributes:
+        name, suite: as in the contract with users.
+        semantics: named values of the family's Semantics; the first one is the default.
+        outputs: what it returns.
+        cases: every case of every profile.
+        conventions: by name; ``k3check`` is the built-in's.
+        raw: ``raw(case, semantics, seed) -> raw inputs`` in float64.
+        present: ``present(raw, semantics, interface, recipe) -> inputs`` as the callable gets
+            them: activated or raw, rounded to the recipe.
+        evaluate: ``evaluate(semantics, interface, inputs, arithmetic) -> outputs``: the reference
+            in exact arithmetic, the baseline in the recipe's.
+        builtin: ``builtin(settings) -> callable`` in the ``k3check`` convention.
+        faults: ``faults(semantics, interface) -> faults`` that are mistakes against these.
+        fit: ``fit(case, interface)``: the case as the interface can take it, or why it cannot.
+        baseline: like ``evaluate``, for an operator whose plainest low-precision form is another
+            one than its reference's; None for the same.
+        block_operands: the operator multiplies whole blocks, so a low-precision recipe may round
+            its operands.
+        properties: checks that need no reference.
+    """
+
+    name: str
+    suite: str
+    title: str
+    semantics: Mapping[str, Any]
+    outputs: tuple[Output, ...]
+    cases: Sequence[Case]
+    conventions: Mapping[str, Convention]
+    raw: Callable[[Case, Any, int], Tensors]
+    present: Callable[[Tensors, Any, Any, Recipe], Tensors]
+    evaluate: Callable[[Any, Any, Tensors, Arithmetic], Tensors]
+    builtin: Callable[[Mapping[str, Mapping[str, Any]]], Callable[..., Any]]
+    faults: Callable[[Any, Any], Sequence[Fault]] = lambda _semantics, _interface: ()
+    fit: Callable[[Case, Any], Case | str] = fit_needs
+    baseline: Callable[[Any, Any, Tensors, Arithmetic], Tensors] | None = None
+    block_operands: bool = False
+    properties: Sequence[Property] = ()
+    #: legal other recipes: name -> change of the arithmetic, judged ``acceptable`` and named
+    legal: Callable[[Recipe], Mapping[str, Arithmetic]] = lambda _recipe: {}
+
+
+@dataclass(frozen=True)
+class Property:
+    """A check that needs no reference, e.g. that splitting a sequence changes nothing.
+
+    ``check(candidate, seed)`` returns a finding without id, suite and title filled in.
+    """
+
+    name: str
+    title: str
+    check: Callable[[Candidate, int], Finding]
+    needs: frozenset[str] = frozenset()
+    profile: str = "full"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Target + convention + semantics + recipe: the thing under test."""
+
+    operator: Operator
+    target: Callable[..., Any]
+    binding: Binding
+    convention: str
+    semantics_name: str
+    semantics: Any
+    recipe: Recipe
+    origin: str
+    builtin: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def interface(self) -> Any:
+        """What the callable does itself."""
+        return self.binding.interface
+
+    def call(self, inputs: Tensors) -> Tensors:
+        """Call the target on inputs that are on its device; returns canonical outputs."""
+        return self.binding.call(self.target, inputs)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing to be checked by the worker."""
+
+    id: str
+    suite: str
+    operator: str
+    case: str | None
+    title: str
+    run: Callable[[], Finding]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A folder's contribution: operators, and checks of its own that fit no common form."""
+
+    name: str
+    operators: tuple[Operator, ...]
+    checks: Callable[[OpsRequest, Mapping[str, Candidate]], Sequence[Check]] = lambda _r, _c: ()
+
+
+def to_device(inputs: Tensors, device: torch.device) -> Tensors:
+    """A fresh copy of every tensor on a device; other values as they are."""
+    return {
+        name: value.detach().to(device, copy=True)
+        if isinstance(value, torch.Tensor)
+        else [item.detach().to(device, copy=True) for item in value]
+        if isinstance(value, list)
+        else value
+        for name, value in inputs.items()
+    }
+
+
+def with_changes(semantics: Any, **changes: Any) -> Any:
+    """Another value of a semantics."""
+    return replace(semantics, **changes)
+
+
+def generator(seed: int, *names: str) -> torch.Generator:
+    """A generator whose stream depends on the seed and on names, not on what ran before."""
+    state = seed & 0xFFFFFFFF
+    for name in names:
+        for char in name:
+            state = (state * 1000003 ^ ord(char)) & 0x7FFFFFFFFFFFFFFF
+    return torch.Generator().manual_seed(state)

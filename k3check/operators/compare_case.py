@@ -1,0 +1,175 @@
+"""One case of one candidate, from inputs to finding. The same for every operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from k3check.compare.profile import error_profile, sparkline_series
+from k3check.compare.verdict import Judgement, judge
+from k3check.operators.base import EXACT, Candidate, Case, rounding, to_device
+from k3check.report.model import Finding, Message, Outcome
+
+if TYPE_CHECKING:
+    from k3check.operators.base import Arithmetic, Tensors
+    from k3check.run.request import OpsRequest
+
+
+def compare_case(candidate: Candidate, case: Case, request: OpsRequest) -> Finding:
+    """Call the candidate, then judge it against reference and baseline.
+
+    The candidate runs first: memory that the reference used cannot end up in its hands.
+    """
+    operator = candidate.operator
+    inputs = operator.present(
+        operator.raw(case, candidate.semantics, request.seed),
+        candidate.semantics,
+        candidate.interface,
+        candidate.recipe,
+    )
+    actual, changed = call(candidate, inputs)
+    reference = operator.evaluate(candidate.semantics, candidate.interface, inputs, EXACT)
+    if changed:
+        problem = Message("K3O-008", {"input": ", ".join(changed)})
+        judgement = Judgement(Outcome.FAIL, problem, location={"tensor": changed[0]})
+        return finding(candidate, case, judgement, {}, {})
+    low = rounding(candidate.recipe, block_operands=operator.block_operands)
+    baseline = baseline_of(candidate, inputs, low)
+    judgement = judge(
+        operator.outputs,
+        actual,
+        reference,
+        baseline,
+        inputs,
+        candidate.recipe,
+        request.tolerance,
+    )
+    notes = list(judgement.notes)
+    evidence: dict[str, Any] = dict(judgement.evidence)
+    series: dict[str, list[float]] = {}
+    outcome = judgement.outcome
+    if outcome is Outcome.FAIL and judgement.measured:
+        legal = legal_recipe(candidate, inputs, actual, reference, request.tolerance)
+        if legal is not None:
+            outcome = Outcome.ACCEPTABLE
+            notes.append(Message("K3O-011", {"recipe": legal}))
+        else:
+            evidence |= describe(candidate, judgement, actual, reference, baseline, series)
+    notes += candidate.binding.notes
+    return finding(candidate, case, judgement, evidence, series, outcome, notes)
+
+
+def call(candidate: Candidate, inputs: Tensors) -> tuple[Tensors, list[str]]:
+    """Call the candidate on fresh copies; returns (outputs, names of inputs it changed)."""
+    given = to_device(inputs, candidate.recipe.device)
+    before = to_device(given, candidate.recipe.device)
+    actual = candidate.call(given)
+    if candidate.recipe.device.type == "cuda":
+        torch.cuda.synchronize(candidate.recipe.device)
+    changed = [
+        name
+        for name, value in before.items()
+        if name not in candidate.binding.mutates and not unchanged(value, given[name])
+    ]
+    # A returned tensor may be a view of an input or of another output: take it as it is now.
+    outputs = {
+        name: value.detach().to("cpu", copy=True) if isinstance(value, torch.Tensor) else value
+        for name, value in actual.items()
+    }
+    return outputs, changed
+
+
+def unchanged(before: Any, after: Any) -> bool:
+    """Bitwise equality of an input before and after the call."""
+    if isinstance(before, list):
+        return all(unchanged(b, a) for b, a in zip(before, after, strict=True))
+    return not isinstance(before, torch.Tensor) or bool(
+        torch.equal(before.nan_to_num(), after.nan_to_num())
+        if before.is_floating_point()
+        else torch.equal(before, after)
+    )
+
+
+def baseline_of(candidate: Candidate, inputs: Tensors, arithmetic: Arithmetic) -> Tensors:
+    """The declared semantics on these inputs by the plainest code in some arithmetic."""
+    compute = candidate.operator.baseline or candidate.operator.evaluate
+    return compute(candidate.semantics, candidate.interface, inputs, arithmetic)
+
+
+def legal_recipe(
+    candidate: Candidate,
+    inputs: Tensors,
+    actual: Tensors,
+    reference: Tensors,
+    tolerance: float | None,
+) -> str | None:
+    """The name of another recipe in which the outputs would pass, None if there is none."""
+    operator = candidate.operator
+    for name, arithmetic in operator.legal(candidate.recipe).items():
+        baseline = baseline_of(candidate, inputs, arithmetic)
+        judgement = judge(
+            operator.outputs, actual, reference, baseline, inputs, candidate.recipe, tolerance
+        )
+        if judgement.outcome is Outcome.PASS:
+            return name
+    return None
+
+
+def describe(
+    candidate: Candidate,
+    judgement: Judgement,
+    actual: Tensors,
+    reference: Tensors,
+    baseline: Tensors,
+    series: dict[str, list[float]],
+) -> dict[str, Any]:
+    """What is certain about a failure without knowing its cause."""
+    evidence: dict[str, Any] = {}
+    for output in candidate.operator.outputs:
+        name = output.name
+        measured = judgement.measured.get(name)
+        if measured is None:
+            continue
+        limit = judgement.limits[f"{name}.relative_l2"]
+        evidence[f"{name}_matches"] = measured.relative_l2 <= limit
+        if measured.relative_l2 <= limit:
+            continue
+        profile = error_profile(actual[name], reference[name], baseline[name], output.axes)
+        evidence[f"{name}_looks_like"] = profile.looks_like
+        evidence[f"{name}_best_scale"] = measured.best_scale
+        evidence[f"{name}_cosine"] = measured.cosine
+        if profile.first_bad is not None and len(profile.per_token) > 1:
+            evidence[f"{name}_first_bad_token"] = profile.first_bad
+        if len(profile.per_token) > 1:
+            series[f"{name}_error_by_token"] = sparkline_series(profile.per_token)
+    return evidence
+
+
+def finding(
+    candidate: Candidate,
+    case: Case,
+    judgement: Judgement,
+    evidence: dict[str, Any],
+    series: dict[str, list[float]],
+    outcome: Outcome | None = None,
+    notes: list[Message] | None = None,
+) -> Finding:
+    """Put a finding together."""
+    outcome = outcome or judgement.outcome
+    failed = outcome is Outcome.FAIL
+    return Finding(
+        id=f"{candidate.operator.name}/{case.name}",
+        suite=candidate.operator.suite,
+        operator=candidate.operator.name,
+        case=case.name,
+        outcome=outcome,
+        title=case.why,
+        metrics=judgement.metrics,
+        limits=judgement.limits,
+        location=judgement.location if failed else {},
+        series=series,
+        hint=judgement.problem if failed else None,
+        evidence=evidence,
+        notes=tuple(notes or ()),
+    )

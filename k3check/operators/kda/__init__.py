@@ -1,0 +1,1 @@
+"""Kimi Delta Attention: step, token recurrence, chunkwise prefill, and their gate."""

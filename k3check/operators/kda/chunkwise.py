@@ -1,0 +1,142 @@
+"""KDA chunk by chunk: the second independent form, and the place of the chunkwise mistakes.
+
+Within a chunk of C tokens with start state S and inclusive cumulative log decay G::
+
+    A_ij = sum_c k_i k_j exp(G_i - G_j)   (j < i)      P_ij = sum_c q_i k_j exp(G_i - G_j)  (j <= i)
+    (I + Diag(beta) A) U = Diag(beta) (V - (K exp(G)) S)
+    O  = (Q exp(G)) S + P U
+    S' = Diag(exp(G_C)) S + (K exp(G_C - G))^T U
+
+Every exponent is <= 0: differences are masked before exp, so nothing overflows for any gate.
+Source of the algebra: Kimi Linear report, arXiv 2510.26692, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from k3check.operators.base import Arithmetic
+    from k3check.operators.kda.reference import Sequence
+    from k3check.operators.kda.semantics import KdaSemantics
+
+
+def run_chunks(
+    semantics: KdaSemantics, part: Sequence, arithmetic: Arithmetic
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The chunkwise form of :func:`k3check.operators.kda.reference.run_tokens`."""
+    C, T = semantics.chunk, part.q.shape[2]
+    state = stale = part.state
+    outputs = []
+    for start in range(0, T, C):
+        rows = slice(start, min(start + C, T))
+        block = tuple(x[:, :, rows] for x in (part.q, part.k, part.v, part.g, part.beta))
+        entering = state
+        if start and semantics.handed_state == "reset":
+            entering = torch.zeros_like(state)
+        elif start and semantics.handed_state == "stale":
+            entering = stale
+        output, leaving = one_chunk(semantics, block, entering, arithmetic, first=start == 0)
+        outputs.append(output)
+        stale, state = state, arithmetic.stored(leaving)
+        if T - start < C:
+            state = tail_state(semantics, state, entering, block[3], C)
+    return torch.cat(outputs, dim=2), state
+
+
+def one_chunk(
+    semantics: KdaSemantics,
+    block: tuple[torch.Tensor, ...],
+    state: torch.Tensor,
+    arithmetic: Arithmetic,
+    *,
+    first: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """One chunk: (output [B, HV, C, V], state after it [B, HV, K, V])."""
+    q, k, v, g, beta = block
+    low = arithmetic.operands
+    G = g.cumsum(dim=2)
+    decay = pair_decay(G)
+    A = torch.einsum("bhik,bhjk,bhijk->bhij", k, k, decay)
+    P = torch.einsum("bhik,bhjk,bhijk->bhij", q, k, decay)
+    if semantics.intra == "no_decay":
+        P = (q @ k.transpose(-1, -2)).tril()
+    elif semantics.intra == "strict":
+        P = P.tril(-1)
+    elif semantics.intra == "full":
+        P = P + (q @ k.transpose(-1, -2)).triu(1)
+    held = low(state)
+    target = v - low(k * G.exp()) @ held
+    U = solve(semantics, A, beta, beta.unsqueeze(-1) * low(target))
+    grown = G.exp()
+    if semantics.inter == "exclusive":
+        grown = (G - g).exp()
+    elif semantics.inter == "undecayed":
+        grown = torch.ones_like(G)
+    read = held.transpose(-1, -2) if semantics.handed_state == "transposed_read" else held
+    carried = low(q * grown) @ (held if first else read)
+    if semantics.inter == "dropped":
+        carried = torch.zeros_like(carried)
+    output = carried + low(P) @ low(U)
+    last = -2 if semantics.handed_state == "loses_last" and G.shape[2] > 1 else -1
+    end = G[:, :, last, :]
+    factor = (end.unsqueeze(2) - G).exp().clamp(max=1.0)
+    if semantics.handed_state == "loses_last":
+        U = U.clone()
+        U[:, :, -1] = 0
+    kept = state if semantics.handed_state == "not_decayed" else state * end.exp().unsqueeze(-1)
+    return output, kept + low(k * factor).transpose(-1, -2) @ low(U)
+
+
+def pair_decay(G: torch.Tensor) -> torch.Tensor:
+    """exp(G_i - G_j) for j <= i, else 0: [B, HV, C, K] -> [B, HV, C, C, K]."""
+    C = G.shape[2]
+    difference = G.unsqueeze(3) - G.unsqueeze(2)
+    future = torch.ones(C, C, dtype=torch.bool, device=G.device).triu(1)
+    return difference.masked_fill(future[..., None], -torch.inf).exp()
+
+
+def solve(
+    semantics: KdaSemantics, A: torch.Tensor, beta: torch.Tensor, right: torch.Tensor
+) -> torch.Tensor:
+    """U of (I + Diag(beta) strictLower(A)) U = right, or of a wrong system."""
+    rows, columns = beta.unsqueeze(-1), beta.unsqueeze(-2)
+    strict = A.tril(-1)
+    L = strict * (columns if semantics.system == "beta_on_columns" else rows)
+    if semantics.system == "no_beta":
+        L = strict
+    elif semantics.system == "with_diagonal":
+        L = A.tril() * rows
+    if semantics.system == "no_solve":
+        return right - L @ right
+    if semantics.system == "truncated":  # Neumann series cut after the seventh power
+        term = total = right
+        for _ in range(7):
+            term = -(L @ term)
+            total = total + term
+        return total
+    eye = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    if semantics.system == "transposed":
+        return torch.linalg.solve_triangular((eye + L).transpose(-1, -2), right, upper=True)
+    return torch.linalg.solve_triangular(
+        eye + L, right, upper=False, unitriangular=semantics.system != "with_diagonal"
+    )
+
+
+def tail_state(
+    semantics: KdaSemantics,
+    state: torch.Tensor,
+    entering: torch.Tensor,
+    g: torch.Tensor,
+    chunk: int,
+) -> torch.Tensor:
+    """The state after a partial last chunk, if its rows are counted wrongly."""
+    if semantics.tail == "dropped":
+        return entering
+    if semantics.tail == "padded_decay":  # padding rows decay like the last valid one
+        return state * (g[:, :, -1] * (chunk - g.shape[2])).exp().unsqueeze(-1)
+    if semantics.tail == "full_last_chunk":  # the end is taken at row C of a zero-filled buffer
+        return state * (-g.sum(dim=2)).exp().unsqueeze(-1).clamp(max=1e6)
+    return state

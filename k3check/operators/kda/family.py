@@ -1,0 +1,39 @@
+"""The KDA operators, put together."""
+
+from __future__ import annotations
+
+from k3check.operators.base import Family, Operator, Output
+from k3check.operators.kda import candidate, cases, conventions, present, reference
+from k3check.operators.kda.semantics import SEMANTICS
+
+OUTPUT = Output("output", ("batch", "token", "head", "channel"))
+STATE = Output("final_state", ("batch", "head", "key", "channel"), dtype="state")
+
+
+def _operator(name: str, suite: str, title: str) -> Operator:
+    step = name == "kda_step"
+    return Operator(
+        name=name,
+        suite=suite,
+        title=title,
+        semantics=SEMANTICS,
+        outputs=(OUTPUT, STATE),
+        cases=cases.STEPS if step else cases.SEQUENCES,
+        conventions=conventions.STEP_CONVENTIONS if step else conventions.SEQUENCE_CONVENTIONS,
+        raw=cases.raw,
+        present=present.present,
+        evaluate=reference.evaluate,
+        builtin=candidate.builtin(name),
+        fit=cases.fit,
+        baseline=reference.chunkwise_baseline if name == "kda_chunk" else None,
+        block_operands=name == "kda_chunk",
+    )
+
+
+OPERATORS = (
+    _operator("kda_step", "kda", "one KDA step"),
+    _operator("kda_recurrent", "kda", "KDA token by token"),
+    _operator("kda_chunk", "flashkda", "KDA chunk by chunk"),
+)
+
+FAMILY = Family("kda", OPERATORS)

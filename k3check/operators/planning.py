@@ -1,0 +1,134 @@
+"""From a request to the list of checks: which operators, which cases, in which order."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import k3check.operators as package
+from k3check.operators.base import Check
+from k3check.operators.candidates import build_candidate
+from k3check.operators.compare_case import compare_case
+from k3check.report.model import Finding, Message, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from k3check.operators.base import Candidate, Case, Family, Operator, Property
+    from k3check.run.request import CandidateSpec, OpsRequest
+
+
+@cache
+def families() -> tuple[Family, ...]:
+    """Every family, found by its folder: adding a folder adds its operators."""
+    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if m.ispkg)
+    return tuple(
+        importlib.import_module(f"{package.__name__}.{name}.family").FAMILY for name in names
+    )
+
+
+def make_plan(
+    request: OpsRequest, load_target: Callable[[CandidateSpec, str], Callable[..., Any]]
+) -> list[Check]:
+    """See :func:`k3check.operators.plan`."""
+    checks: list[Check] = []
+    for family in families():
+        candidates = {
+            operator.name: build_candidate(operator, request, load_target)
+            for operator in family.operators
+            if wanted(operator, request)
+        }
+        for candidate in candidates.values():
+            checks += case_checks(candidate, request)
+            checks += property_checks(candidate, request)
+        checks += [
+            check
+            for check in family.checks(request, candidates)
+            if not request.suites or check.suite in request.suites
+        ]
+    return checks
+
+
+def wanted(operator: Operator, request: OpsRequest) -> bool:
+    """Whether a request asks for an operator."""
+    if request.suites and operator.suite not in request.suites:
+        return False
+    return not request.only_configured or operator.name in request.candidates
+
+
+def case_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
+    """One check a case of the profile."""
+    operator = candidate.operator
+    for case in operator.cases:
+        if not case.belongs_to(request.profile):
+            continue
+        fitted = operator.fit(case, candidate.interface)
+
+        def run(case: Case = case, fitted: Case | str = fitted) -> Finding:
+            if isinstance(fitted, str):
+                return skipped(operator, case.name, case.why, fitted)
+            return compare_case(candidate, fitted, request)
+
+        yield Check(
+            id=f"{operator.name}/{case.name}",
+            suite=operator.suite,
+            operator=operator.name,
+            case=case.name,
+            title=case.why,
+            run=run,
+        )
+
+
+def property_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
+    """One check a property of the profile."""
+    operator = candidate.operator
+    for item in operator.properties:
+        if not belongs(item, request.profile):
+            continue
+        missing = item.needs - candidate.interface.supports
+
+        def run(item: Property = item, missing: frozenset[str] = missing) -> Finding:
+            if missing:
+                names = ", ".join(sorted(missing)).replace("_", " ")
+                reason = f"the convention does not take {names}"
+                return skipped(operator, item.name, item.title, reason)
+            return item.check(candidate, request.seed)
+
+        yield Check(
+            id=f"{operator.name}/{item.name}",
+            suite=operator.suite,
+            operator=operator.name,
+            case=item.name,
+            title=item.title,
+            run=run,
+        )
+
+
+def belongs(item: Property, profile: str) -> bool:
+    """Whether a property runs in a profile."""
+    from k3check.operators.base import PROFILES
+
+    return PROFILES.index(item.profile) <= PROFILES.index(profile)
+
+
+def skipped(operator: Operator, case: str, title: str, reason: str) -> Finding:
+    """The finding of a check that does not apply."""
+    return Finding(
+        id=f"{operator.name}/{case}",
+        suite=operator.suite,
+        operator=operator.name,
+        case=case,
+        outcome=Outcome.SKIPPED,
+        title=title,
+        notes=(Message("K3O-016", {"reason": reason}),),
+    )
+
+
+def settings_of(request: OpsRequest, section: str) -> Mapping[str, Any]:
+    """A section of the configuration, empty if it is not there."""
+    return request.settings.get(section, {})
+
+
+__all__: Sequence[str] = ("families", "make_plan", "settings_of", "skipped")
