@@ -22,9 +22,15 @@ def kda_gate(
     A_log: torch.Tensor | None = None,
     dt_bias: torch.Tensor | None = None,
     lower_bound: float | None = -5.0,
+    floor: float | None = None,
 ) -> torch.Tensor:
-    """Log decay of the raw gate [..., HV, K]: lower-bound form, or softplus without a bound."""
+    """Log decay of the raw gate [..., HV, K].
+
+    The lower-bound form, softplus without a bound, or the article's with a floor of alpha.
+    """
     x = _wide(gate)
+    if floor is not None:
+        return (torch.sigmoid(x) * (1 - floor) + floor).log()
     if dt_bias is not None:
         x = x + dt_bias.to(x.dtype).view(x.shape[-2:])
     speed = 1.0 if A_log is None else A_log.to(x.dtype).view(-1)[: x.shape[-2]].exp().unsqueeze(-1)

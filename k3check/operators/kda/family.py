@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from k3check.operators.base import Family, Operator, Output
-from k3check.operators.kda import candidate, cases, conventions, present, reference
+from k3check.operators.kda import (
+    article,
+    candidate,
+    cases,
+    conventions,
+    gate_operator,
+    present,
+    reference,
+)
 from k3check.operators.kda.semantics import SEMANTICS
 
 OUTPUT = Output("output", ("batch", "token", "head", "channel"))
@@ -31,9 +39,10 @@ def _operator(name: str, suite: str, title: str) -> Operator:
 
 
 OPERATORS = (
+    gate_operator.OPERATOR,
     _operator("kda_step", "kda", "one KDA step"),
     _operator("kda_recurrent", "kda", "KDA token by token"),
     _operator("kda_chunk", "flashkda", "KDA chunk by chunk"),
 )
 
-FAMILY = Family("kda", OPERATORS)
+FAMILY = Family("kda", OPERATORS, article.checks)

@@ -1,0 +1,194 @@
+"""``kda_gate``: the raw projection to the log decay, as an operator of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+
+from k3check.operators.base import (
+    EXACT,
+    Arithmetic,
+    Binding,
+    Case,
+    Convention,
+    Operator,
+    Output,
+    Recipe,
+    Tensors,
+    generator,
+)
+from k3check.operators.kda import candidate
+from k3check.operators.kda import gate as front
+from k3check.operators.kda.semantics import SEMANTICS, KdaSemantics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True)
+class GateInterface:
+    """What a gate function returns: natural log decay, log2 decay, or the decay itself."""
+
+    output: Literal["ln", "log2", "alpha"] = "ln"
+    supports: frozenset[str] = frozenset({"spare_rates"})
+
+
+@dataclass(frozen=True)
+class GateSpec:
+    """One case: centre and spread of the raw values, heads, and extra entries of A_log."""
+
+    centre: float = 0.0
+    spread: float = 1.0
+    tokens: int = 33
+    heads: int = 3
+    key_dim: int = 64
+    spare_rates: int = 0
+    rate: tuple[float, float] = (-0.5, 0.6)
+
+
+def raw(case: Case, semantics: KdaSemantics, seed: int) -> Tensors:
+    """Raw gate [B, T, HV, K], A_log [HV + spare], dt_bias [HV, K], in float64."""
+    spec: GateSpec = case.spec
+    draw = generator(seed, "kda_gate", case.name)
+    shape = (2, spec.tokens, spec.heads, spec.key_dim)
+    noise = torch.randn(*shape, generator=draw, dtype=torch.float64)
+    inputs: Tensors = {"gate": spec.centre + spec.spread * noise}
+    if semantics.gate != "floor":
+        low, high = spec.rate
+        rates = torch.linspace(low, high, spec.heads + spec.spare_rates, dtype=torch.float64)
+        inputs["A_log"] = rates
+        inputs["dt_bias"] = 0.5 * torch.randn(
+            spec.heads, spec.key_dim, generator=draw, dtype=torch.float64
+        )
+    return inputs
+
+
+def present(
+    raw_inputs: Tensors, semantics: KdaSemantics, _interface: GateInterface, recipe: Recipe
+) -> Tensors:
+    """Round to the recipe: the projection in io precision, the parameters in float32."""
+    parameters = torch.float64 if recipe.io == torch.float64 else torch.float32
+    inputs: Tensors = {"gate": raw_inputs["gate"].to(recipe.io)}
+    for name in ("A_log", "dt_bias"):
+        if name in raw_inputs:
+            inputs[name] = raw_inputs[name].to(parameters)
+    inputs["lower_bound"] = semantics.lower_bound if semantics.gate == "lower_bound" else None
+    inputs["floor"] = semantics.floor if semantics.gate == "floor" else None
+    return inputs
+
+
+def evaluate(
+    semantics: KdaSemantics,
+    interface: GateInterface,
+    inputs: Tensors,
+    arithmetic: Arithmetic = EXACT,
+) -> Tensors:
+    """The decay in the interface's form, [B, T, HV, K]."""
+    wide = {
+        name: value.to(arithmetic.compute)
+        for name, value in inputs.items()
+        if isinstance(value, torch.Tensor)
+    }
+    g = front.log_decay(semantics, wide["gate"], wide.get("A_log"), wide.get("dt_bias"))
+    g = front.choose_gate(semantics, g)
+    if interface.output == "alpha":
+        g = g.exp()
+    elif interface.output == "log2":
+        g = g / front.LN2
+    kept = arithmetic.compute if arithmetic.output == torch.float64 else torch.float32
+    return {"decay": g.to(kept)}
+
+
+def _bind_k3check(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        tensors = {n: v for n, v in inputs.items() if n != "floor" or v is not None}
+        return {"decay": target(**{**tensors, **options})}
+
+    return Binding(GateInterface(), call)
+
+
+def _bind_fla(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    """naive_kda_gate, naive_kda_lowerbound_gate and fused_kda_gate of fla.
+
+    A function without a ``lower_bound`` parameter is the softplus gate, whatever the model is.
+    """
+
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        bias = inputs.get("dt_bias")
+        arguments: dict[str, Any] = {
+            "g": inputs["gate"],
+            "A_log": inputs.get("A_log"),
+            "dt_bias": None if bias is None else bias.flatten(),
+        }
+        if names is None or "lower_bound" in names:
+            arguments["lower_bound"] = inputs["lower_bound"]
+        return {"decay": target(**{**arguments, **options})}
+
+    return Binding(GateInterface(supports=frozenset()), call)
+
+
+def _bind_article(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        return {"decay": target(inputs["gate"], **options)}
+
+    return Binding(GateInterface(output="alpha"), call)
+
+
+CONVENTIONS = {
+    c.name: c
+    for c in (
+        Convention(
+            "k3check",
+            "gate, A_log, dt_bias, lower_bound -> log decay",
+            ("gate", "A_log", "dt_bias"),
+            _bind_k3check,
+            typical=("lower_bound", "floor"),
+        ),
+        Convention(
+            "fla",
+            "flash-linear-attention: naive_kda_gate, naive_kda_lowerbound_gate, fused_kda_gate",
+            ("g", "A_log", "dt_bias"),
+            _bind_fla,
+            typical=("lower_bound",),
+        ),
+        Convention(
+            "article",
+            "alpha of the logits: logits -> sigmoid -> [floor, 1]",
+            ("logits",),
+            _bind_article,
+            positional=True,
+        ),
+    )
+}
+
+
+def _case(name: str, why: str, profile: str = "full", **spec: Any) -> Case:
+    made = GateSpec(**spec)
+    needs = frozenset({"spare_rates"} if made.spare_rates else ())
+    return Case(name, why, profile=profile, needs=needs, spec=made)
+
+
+CASES = (
+    _case("spread", "raw values around zero: formula, rate, bias, sign", "quick", spread=2.0),
+    _case("low", "raw values around -7: where the decay is next to none", "quick", centre=-7.0),
+    _case("high", "raw values around 20: saturation at the bound", centre=20.0),
+    _case("huge", "raw values around 100: overflow of a branch-free softplus", centre=100.0),
+    _case("spare-rates", "A_log with more entries than heads: the first ones count", spare_rates=2),
+    _case("fast-rates", "rates up to exp(4)", rate=(1.0, 4.0)),
+)
+
+OPERATOR = Operator(
+    name="kda_gate",
+    suite="kda",
+    title="KDA gate",
+    semantics=SEMANTICS,
+    outputs=(Output("decay", ("batch", "token", "head", "channel"), dtype="any"),),
+    cases=CASES,
+    conventions=CONVENTIONS,
+    raw=raw,
+    present=present,
+    evaluate=evaluate,
+    builtin=candidate.builtin("kda_gate"),
+)
