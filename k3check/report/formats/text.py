@@ -71,13 +71,13 @@ def print_report(console: Console, report: Report, options: Options) -> None:
     if not quiet:
         _print_notes(console, report, options)
         console.print()
-    console.print(_last_line(report, options.lang))
+    console.print(last_line(report, options.lang))
 
 
 def _heading(report: Report, lang: str) -> Text:
     text = Text(f"k3check {__version__}", style="bold")
-    for name in ("python", "torch", "device"):
-        if name in report.environment:
+    for name in ("python", "torch", "devices"):
+        if report.environment.get(name):
             text.append(f" · {name} {one_line(plain(report.environment[name]))}", style="not bold")
     if report.config_path is not None:
         dialect = f" ({one_line(report.config_dialect)})" if report.config_dialect else ""
@@ -143,7 +143,8 @@ def _print_notes(console: Console, report: Report, options: Options) -> None:
         console.print(Text(label(name, options.lang, count=hidden), style="dim"))
 
 
-def _last_line(report: Report, lang: str) -> Text:
+def last_line(report: Report, lang: str) -> Text:
+    """The summary: the verdict, what became of how many checks, and the time it took."""
     _, style = _SIGNS[report.verdict]
     text = Text(
         outcome_word(report.verdict, lang), style=f"bold {style}".replace("bold bold", "bold")
