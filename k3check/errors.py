@@ -3,6 +3,7 @@
 K3CheckError
  +-- UsageError       bad option, bad configuration, bad target: exit 2
  +-- NothingToCheck   the request leaves no check to run: exit 3
+ +-- InternalError    our own mistake: exit 3, one line
 """
 
 from __future__ import annotations
@@ -60,3 +61,23 @@ class NothingToCheck(K3CheckError):
 
     def __str__(self) -> str:
         return self.why
+
+
+#: Environment variable that, set to 1, shows the trace of an internal error.
+TRACE_VARIABLE = "K3CHECK_TRACE"
+
+
+@dataclass(eq=False)
+class InternalError(K3CheckError):
+    """Something in k3check itself went wrong.
+
+    Attributes:
+        what: one line.
+        trace: the traceback, for whoever asks for it; never shown otherwise.
+    """
+
+    what: str
+    trace: str | None = None
+
+    def __str__(self) -> str:
+        return f"internal error: {self.what} (set {TRACE_VARIABLE}=1 to see the trace)"
