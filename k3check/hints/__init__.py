@@ -20,6 +20,7 @@ the placeholder's name in angle brackets instead of failing.
 
 from __future__ import annotations
 
+import string
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,7 +28,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 LANGUAGES = ("en", "zh")
 SECTIONS = ("what", "why", "tell", "cause")
@@ -46,16 +47,27 @@ class Entry:
     origin: tuple[str, ...] = field(default=())
 
 
-class _Blanks(dict[str, Any]):
-    """Format values that never fail: a missing one shows as ``<name>``."""
+class _Filler(string.Formatter):
+    """Formats what it can: a text that explains a failure must never be one itself."""
 
-    def __missing__(self, key: str) -> str:
-        return f"<{key}>"
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The value, or the placeholder's name in angle brackets."""
+        try:
+            return super().get_field(field_name, args, kwargs)
+        except (KeyError, IndexError, AttributeError, TypeError, ValueError):
+            return f"<{field_name}>", field_name
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """The value in its format, or plainly where the format is for another type."""
+        try:
+            return str(super().format_field(value, format_spec))
+        except (TypeError, ValueError):
+            return str(value)
 
 
 def fill(template: str, values: Mapping[str, Any]) -> str:
     """Fill a text's placeholders; missing values show as ``<name>``."""
-    return template.format_map(_Blanks(values))
+    return _Filler().vformat(template, (), values)
 
 
 @cache

@@ -40,3 +40,17 @@ def test_texts_are_complete(code: str) -> None:
     for lang in hints.LANGUAGES:
         assert hints.title(code, lang)
         assert hints.fix(code, lang)
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("off by {factor:.3g}", "off by 2.5"),
+        ("off by {missing:.3g}", "off by <missing>"),
+        ("off by {word:.3g}", "off by much"),
+        ("{missing.part} {missing[0]}", "<missing.part> <missing[0]>"),
+        ("{{kept}}", "{kept}"),
+    ],
+)
+def test_filling_never_fails(template: str, text: str) -> None:
+    assert hints.fill(template, {"factor": 2.5, "word": "much"}) == text

@@ -1,0 +1,103 @@
+"""The typer app, and the one place where exceptions become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from k3check import __version__
+from k3check.errors import (
+    TRACE_VARIABLE,
+    ExitCode,
+    InternalError,
+    K3CheckError,
+    NothingToCheck,
+    UsageError,
+)
+
+
+class Guarded(TyperGroup):
+    """A group whose commands never end in a traceback of ours."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; see :class:`k3check.errors.ExitCode`."""
+        try:
+            return super().invoke(ctx)
+        except K3CheckError as error:
+            _tell(error)
+            raise typer.Exit(_code(error)) from None
+        except KeyboardInterrupt:
+            sys.stderr.write("k3check: interrupted\n")
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            # typer's own usage errors show themselves and exit with 2
+            if hasattr(error, "show") and hasattr(error, "exit_code"):
+                raise
+            what = f"{type(error).__name__}: {error}".rstrip(": ")
+            _tell(InternalError(what, trace=traceback.format_exc()))
+            raise typer.Exit(ExitCode.INTERNAL) from None
+
+
+def _code(error: K3CheckError) -> ExitCode:
+    return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.INTERNAL
+
+
+def _tell(error: K3CheckError) -> None:
+    """Write an error to stderr: for people, without control characters and secrets."""
+    from k3check.config.secret import known_secrets, scrub
+    from k3check.report.clean import clean, one_line
+    from k3check.report.problem import usage_text
+    from k3check.report.terminal import look, write
+
+    known = known_secrets(os.environ.get("K3CHECK_API_KEY"))
+    if isinstance(error, UsageError):
+        text = usage_text(error, look(sys.stderr, os.environ))
+    elif isinstance(error, NothingToCheck):
+        text = f"k3check: nothing was checked: {one_line(str(error))}\n"
+    else:
+        text = f"k3check: {one_line(str(error))}\n"
+        trace = getattr(error, "trace", None)
+        if trace and os.environ.get(TRACE_VARIABLE) == "1":
+            text = f"{clean(trace)}{text}"
+    write(sys.stderr, scrub(text, known))
+
+
+app = typer.Typer(
+    name="k3check",
+    cls=Guarded,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: quick, and readable in any terminal
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"k3check {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Did I break Kimi K3?
+
+    Checks operators against float64 references and endpoints against what K3 answers, and names
+    the mistake when something fails.
+
+    Exit codes: 0 nothing failed, 1 something failed, 2 usage or configuration error, 3 nothing
+    was checked or an internal error, 130 interrupted.
+    """

@@ -1,0 +1,144 @@
+"""The options that several commands share, with their help."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    JUNIT = "junit"
+    GITHUB = "github"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
+class DataFormat(StrEnum):
+    """How a command that is no report writes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Lang(StrEnum):
+    """The language of sentences; keys and codes are always English."""
+
+    EN = "en"
+    ZH = "zh"
+
+
+class Profile(StrEnum):
+    """How much is checked."""
+
+    QUICK = "quick"
+    FULL = "full"
+    STRESS = "stress"
+
+
+class Protocol(StrEnum):
+    """The API that the endpoint speaks."""
+
+    AUTO = "auto"
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    RESPONSES = "responses"
+
+
+ConfigOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "-c",
+        "--config",
+        metavar="PATH",
+        help="Configuration file. Without it: k3check.toml, config.toml, settings.json, "
+        "[tool.k3check] in pyproject.toml.",
+    ),
+]
+FormatOption: TypeAlias = Annotated[
+    Format, typer.Option("--format", help="How the report is written.")
+]
+DataFormatOption: TypeAlias = Annotated[DataFormat, typer.Option("--format", help="How to write.")]
+OutputOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", metavar="FILE", help="Write to FILE, whole or not at all, for its owner only."
+    ),
+]
+LangOption: TypeAlias = Annotated[Lang, typer.Option("--lang", help="Language of sentences.")]
+VerboseOption: TypeAlias = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Also metrics of what passed, notes, all evidence.")
+]
+QuietOption: TypeAlias = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Only failures and the last line.")
+]
+ProfileOption: TypeAlias = Annotated[
+    Profile | None, typer.Option("--profile", help="How much is checked.")
+]
+SeedOption: TypeAlias = Annotated[
+    int | None, typer.Option("--seed", metavar="N", help="Every input is derived from it.")
+]
+DemoOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--demo", help="Needs no configuration: built-in operators, a server of our own."),
+]
+
+OperatorOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--operator",
+        metavar="NAME=TARGET",
+        help="Check your operator: package.module:function or path/file.py:function. Repeatable.",
+    ),
+]
+ConventionOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--convention", metavar="[NAME=]C", help="How your operator takes its tensors. Repeatable."
+    ),
+]
+SemanticsOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--semantics", metavar="[NAME=]S", help="k3, kimi-linear or article. Repeatable."),
+]
+DtypeOption: TypeAlias = Annotated[
+    str | None, typer.Option("--dtype", metavar="DTYPE", help="Of inputs and outputs.")
+]
+StateDtypeOption: TypeAlias = Annotated[
+    str | None, typer.Option("--state-dtype", metavar="DTYPE", help="Of a carried state.")
+]
+DeviceOption: TypeAlias = Annotated[
+    str | None, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda, cuda:1 ...")
+]
+ToleranceOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--tolerance", metavar="auto|FLOAT", help="Cap the derived limits, as relative L2."
+    ),
+]
+TimeoutOption: TypeAlias = Annotated[
+    float | None, typer.Option("--timeout", metavar="S", help="Seconds one check may take.")
+]
+
+BaseUrlOption: TypeAlias = Annotated[
+    str | None, typer.Option("--base-url", metavar="URL", help="The API's address.")
+]
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option("--model", metavar="ID", help="The model's id at the endpoint.")
+]
+ApiKeyEnvOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--api-key-env", metavar="VAR", help="Environment variable with the API key."),
+]
+ProtocolOption: TypeAlias = Annotated[
+    Protocol | None, typer.Option("--protocol", help="The API that the endpoint speaks.")
+]
+OfflineOption: TypeAlias = Annotated[
+    bool, typer.Option("--offline", help="Send nothing: only check what is configured.")
+]

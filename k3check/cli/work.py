@@ -1,0 +1,170 @@
+"""What the commands have in common: load the configuration, time the work, show the report."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from k3check.config.problems import problem
+
+if TYPE_CHECKING:
+    from k3check.config.load import Loaded
+    from k3check.report.formats import Options
+    from k3check.report.model import Finding, Message, Report
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a command's result is shown, as typed."""
+
+    format: str = "text"
+    output: Path | None = None
+    lang: str = "en"
+    verbose: bool = False
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse at once what would fail after the work."""
+        if self.verbose and self.quiet:
+            raise conflict("-v", "-q")
+        if self.output is not None:
+            from k3check.report import output
+
+            output.check(self.output)
+
+
+@dataclass
+class Result:
+    """What a command has found so far; each part of it adds its own."""
+
+    loaded: Loaded
+    findings: list[Finding] = field(default_factory=list)
+    environment: dict[str, Any] = field(default_factory=dict)
+    remarks: list[Message] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def report(self) -> Report:
+        """The report of everything found, without any known secret."""
+        from k3check.report.hide import without
+        from k3check.report.model import Report
+
+        report = Report(
+            findings=self.findings,
+            started_at=self.started_at,
+            duration_s=round(time.monotonic() - self.began, 3),
+            environment=self.environment,
+            config_path=None if self.loaded.path is None else printable(self.loaded.path),
+            config_dialect=self.loaded.dialect,
+            config_notes=[*self.remarks, *self.loaded.notes],
+        )
+        return without(report, self.loaded.secrets)
+
+
+def printable(path: Path) -> str:
+    """A path as the user would write it, safe to print."""
+    from k3check.config.source import display
+
+    cwd = Path.cwd()
+    return display(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+
+
+def conflict(first: str, second: str) -> Exception:
+    """Two options that exclude each other."""
+    return problem("K3C-084", where=f"{first} {second}", first=first, second=second)
+
+
+def load(
+    path: Path | None,
+    *,
+    base_url: str | None = None,
+    model: str | None = None,
+    api_key_env: str | None = None,
+    protocol: str | None = None,
+) -> Loaded:
+    """Load the configuration with the options that override it."""
+    from k3check.config import load as loading
+
+    overrides = {}
+    for key, value, option in (
+        ("api.base_url", base_url, "--base-url"),
+        ("model.name", model, "--model"),
+        ("link.protocol", protocol, "--protocol"),
+        ("api.api_key", api_key_env and _variable(api_key_env), f"--api-key-env {api_key_env}"),
+    ):
+        if value is not None:
+            overrides[key] = loading.Override(value, option)
+    return loading.load(path, cwd=Path.cwd(), env=os.environ, overrides=overrides)
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name)
+    if value is None:
+        raise problem(
+            "K3C-083",
+            where="--api-key-env",
+            found=f"{name[:80]} is not set",
+            accepted="the name of an environment variable that holds the key",
+            option="--api-key-env",
+        )
+    return value
+
+
+def progress(shown: Shown) -> Any:
+    """A live display on stderr, unless the user wants quiet."""
+    import contextlib
+
+    from k3check.report.listener import Silent
+    from k3check.report.progress import Progress
+
+    if shown.quiet:
+        return contextlib.nullcontext(Silent())
+    return Progress(sys.stderr, os.environ)
+
+
+def show(report: Report, shown: Shown) -> NoReturn:
+    """Write a report and exit with what its verdict stands for."""
+    from k3check.report.formats import render
+
+    emit(render(shown.format, report, rendering(shown)), shown)
+    if shown.output is not None and not shown.quiet:
+        from k3check.report.formats.text import last_line
+
+        typer.echo(f"{last_line(report, 'en')}; written to {shown.output}", err=True)
+    raise typer.Exit(report.exit_code)
+
+
+def rendering(shown: Shown) -> Options:
+    """The renderer's options: a file can take everything, a terminal what it can show."""
+    from k3check.report.formats import Options, Verbosity
+    from k3check.report.terminal import Look, look
+
+    verbosity = Verbosity.VERBOSE if shown.verbose else Verbosity.NORMAL
+    if shown.quiet:
+        verbosity = Verbosity.QUIET
+    drawn = Look() if shown.output else look(sys.stdout, os.environ, lang=shown.lang)
+    lang = shown.lang if drawn.chinese else "en"
+    return Options(lang, verbosity, drawn if lang == shown.lang else replace(drawn, ascii=True))
+
+
+def emit(text: str, shown: Shown) -> None:
+    """Write a command's result to ``--output`` or standard output."""
+    from k3check.report import output
+    from k3check.report.terminal import write
+
+    if shown.output is not None:
+        output.write(shown.output, text)
+        return
+    try:
+        write(sys.stdout, text)
+    except BrokenPipeError:
+        pass  # the reader has seen enough; the exit code still tells the result
+    except OSError as error:
+        raise problem("K3C-092", where="standard output", found=error.strerror) from None
