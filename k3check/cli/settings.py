@@ -61,7 +61,7 @@ def show(
     if format is opt.DataFormat.JSON:
         text = json.dumps(showing.to_json(loaded), indent=2) + "\n"
     else:
-        text = as_text(loaded, work.rendering(shown))
+        text = as_text(loaded, work.path_of(loaded), work.rendering(shown))
     work.emit(text, shown)
 
 

@@ -61,18 +61,20 @@ class Result:
             started_at=self.started_at,
             duration_s=round(time.monotonic() - self.began, 3),
             environment=self.environment,
-            config_path=None if self.loaded.path is None else printable(self.loaded.path),
+            config_path=path_of(self.loaded),
             config_dialect=self.loaded.dialect,
             config_notes=[*self.remarks, *self.loaded.notes],
         )
         return without(report, self.loaded.secrets)
 
 
-def printable(path: Path) -> str:
-    """A path as the user would write it, safe to print."""
+def path_of(loaded: Loaded) -> str | None:
+    """The configuration's file as the user would write it, safe to print."""
     from k3check.config.source import display
 
-    cwd = Path.cwd()
+    path, cwd = loaded.path, Path.cwd()
+    if path is None:
+        return None
     return display(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
 
 

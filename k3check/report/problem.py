@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from k3check.errors import UsageError
     from k3check.report.terminal import Look
 
+_ERROR = "error: "
 _LABEL = 12
 
 
@@ -27,10 +28,10 @@ def usage_text(error: UsageError, look: Look) -> str:
         console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
     head = f"{one_line(error.what)} [{error.code}]"
-    prefix = Text("error: ", style="bold red")
-    for line in wrapped(console, head, look.width - len(prefix)):
+    prefix = Text(_ERROR, style="bold red")
+    for line in wrapped(console, head, look.width - len(_ERROR)):
         show(prefix.append(line, style="not red"))
-        prefix = Text(" " * len(prefix))
+        prefix = Text(" " * len(_ERROR))
     for name in ("where", "found", "accepted", "fix"):
         text = getattr(error, name)
         if text:

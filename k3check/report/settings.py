@@ -6,7 +6,6 @@ import io
 from typing import TYPE_CHECKING
 
 from k3check.config.show import rows
-from k3check.config.source import display
 from k3check.report.clean import one_line
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
@@ -14,27 +13,40 @@ from k3check.report.texts import label, note_of
 
 if TYPE_CHECKING:
     from k3check.config.load import Loaded
+    from k3check.config.show import Row
     from k3check.report.formats import Options
 
-_KEY = 22
+_KEY = 26
 _VALUE = 30
 
 
-def as_text(loaded: Loaded, options: Options) -> str:
-    """One row a value: key, value, origin; what it shadows below; notes last."""
+def as_text(loaded: Loaded, path: str | None, options: Options) -> str:
+    """One row a value: key, value, origin; what it shadows below; notes last.
+
+    Args:
+        loaded: the configuration.
+        path: its file as the user would write it.
+        options: language and look.
+    """
     from rich.text import Text
 
     buffer = io.StringIO()
     console = make_console(buffer, options.look)
+    width = options.look.width
 
     def show(line: Text) -> None:
         line.rstrip()
         console.print(line, no_wrap=True, overflow="ignore", crop=False)
 
-    if loaded.path is None:
+    def hanging(head: Text, indent: int, text: str, style: str) -> None:
+        for part in wrapped(console, text, width - indent):
+            show(head.append(part, style=style))
+            head = Text(" " * indent)
+
+    if path is None:
         show(Text("no configuration file; defaults, variables and options only"))
     else:
-        show(Text(f"{display(loaded.path)} ({loaded.dialect})"))
+        show(Text(f"{one_line(path)} ({loaded.dialect})"))
     section = ""
     for row in rows(loaded):
         head, _, key = row.key.rpartition(".")
@@ -43,20 +55,28 @@ def as_text(loaded: Loaded, options: Options) -> str:
             show(Text())
             show(Text(f"[{head}]", style="bold"))
         style = "dim" if row.is_default else ""
-        line = Text(f"  {key:<{_KEY - 2}} ", style=style)
-        line.append(f"{one_line(row.value):<{_VALUE}}", style=style)
-        origin = one_line(str(row.origin))
-        if line.cell_len + len(origin) + 1 > options.look.width:
-            show(line)
-            line = Text(" " * (_KEY + 1))
-        show(line.append(f" {origin}", style="dim"))
-        for where, value in row.origin.shadows:
-            show(Text(f"{'':<{_KEY + 1}}shadows {one_line(value)} from {where}", style="dim"))
-    for note in loaded.notes:
+        value, origin = one_line(row.value), one_line(_origin(row))
+        name = Text(f"  {key:<{_KEY - 2}}", style=style)
+        if len(value) <= _VALUE and _KEY + _VALUE + 1 + len(origin) <= width:
+            show(name.append(f"{value:<{_VALUE}} {origin}"))
+        else:
+            hanging(name, _KEY, value, style)
+            hanging(Text(" " * _KEY), _KEY, origin, "dim")
+        for where, hidden in row.origin.shadows:
+            shadow = f"shadows {one_line(hidden)} from {one_line(where)}"
+            hanging(Text(" " * _KEY), _KEY, shadow, "dim")
+    if loaded.notes:
         show(Text())
-        prefix = Text(f"{label('note', options.lang)}: ", style="yellow")
+    for note in loaded.notes:
+        prefix = f"{label('note', options.lang)}  "
         text = f"{one_line(note_of(note, options.lang))} [{note.code}]"
-        for part in wrapped(console, text, options.look.width - prefix.cell_len):
-            show(prefix.append(part, style="default"))
-            prefix = Text(" " * prefix.cell_len)
+        hanging(Text(prefix, style="yellow"), Text(prefix).cell_len, text, "not yellow")
     return to_ascii(buffer.getvalue()) if options.look.ascii else buffer.getvalue()
+
+
+def _origin(row: Row) -> str:
+    """Where a value came from; its key there only where that is not our own."""
+    origin = row.origin
+    if origin.line is not None and origin.key == row.key:
+        return f"{origin.where}:{origin.line}"
+    return str(origin)
