@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 
 from k3check.report.formats import FORMATS, Options, Verbosity, render
-from k3check.report.model import Finding, Message, Outcome, Report
+from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome, Report
 from k3check.report.terminal import Look
 
 HERE = Path(__file__).parent
@@ -115,6 +115,39 @@ def test_only_verbose_text_shows_the_metrics_of_a_pass() -> None:
     passed = one(outcome=Outcome.PASS, metrics={"output.rel_l2": 0.25})
     assert "0.25" not in render("text", passed, Options())
     assert "0.25" in render("text", passed, Options(verbosity=Verbosity.VERBOSE))
+
+
+def test_a_repeated_mistake_is_told_once_and_in_full_only_when_asked() -> None:
+    lead = (Diagnosis("K3O-901", Confidence.HIGH, values={"size": 64}),)
+    twice = [
+        finding(
+            id=f"kda_step/{n}", diagnoses=lead, metrics={"output.m": n}, limits={"output.m": 1.0}
+        )
+        for n in (2.0, 3.0)
+    ]
+    other = finding(id="kda_gate/x", operator="kda_gate", diagnoses=lead)
+    report = Report([*twice, other], started_at="", duration_s=0.0)
+    text = render("text", report, Options())
+    assert text.count("Hand over the state") == 2
+    assert "as for kda_step/2.0 [K3O-901]" in text
+    assert "output.m 3, limit 1 (3 x the limit)" in text
+    full = render("text", report, Options(verbosity=Verbosity.VERBOSE))
+    assert full.count("Hand over the state") == 3
+
+
+def test_text_shows_the_worst_metric_of_each_tensor() -> None:
+    values = {
+        "output.a": 2.0,
+        "output.b": 3.0,
+        "output.c": 0.5,
+        "state.a": math.nan,
+        "state.b": 9.0,
+    }
+    report = one(metrics=values, limits=dict.fromkeys(values, 1.0))
+    text = render("text", report, Options())
+    assert [name for name in values if name in text] == ["output.b", "state.a"]
+    verbose = render("text", report, Options(verbosity=Verbosity.VERBOSE))
+    assert all(name in verbose for name in values)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 2.0])

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _LEADS = 3
 _EVIDENCE_LINES = 12
+_SHORT = 40
+_SPARKLINE = 40  # a label, the line and its range fill 80 columns
 
 
 @dataclass(frozen=True)
@@ -69,18 +71,32 @@ def exceeds(measured: float, limit: float) -> bool:
 
 
 def metrics(finding: Finding, lang: str, *, everything: bool) -> Iterator[Paragraph]:
-    """One paragraph per metric over its limit, or with ``everything`` per metric."""
-    for name, measured in finding.metrics.items():
-        limit = finding.limits.get(name)
-        over = limit is not None and exceeds(measured, limit)
-        if not (over or everything):
-            continue
+    """One paragraph for each tensor's worst metric, or with ``everything`` for each metric."""
+    for name in finding.metrics if everything else _worst(finding):
+        measured, limit = finding.metrics[name], finding.limits.get(name)
         text = f"{one_line(name)} {number(measured)}"
         if limit is not None:
             text += f", {label('limit', lang)} {number(limit)}"
-            if over and limit > 0 and math.isfinite(measured):
-                text += f" ({label('times', lang, ratio=number(measured / limit))})"
+            if exceeds(measured, limit) and limit > 0 and math.isfinite(measured):
+                text += f" ({label('times', lang, ratio=number(float(f'{measured / limit:.3g}')))})"
         yield Paragraph("metric", label("measured", lang), text)
+
+
+def _worst(finding: Finding) -> list[str]:
+    """Of each tensor (the name before the dot) the metric that is furthest over its limit.
+
+    An acceptable finding is over no limit: then the closest to it.
+    """
+    ratios: dict[str, tuple[float, str]] = {}
+    for name, limit in finding.limits.items():
+        measured = finding.metrics.get(name)
+        if measured is None or not (exceeds(measured, limit) or not finding.outcome.is_failure):
+            continue
+        ratio = measured / limit if limit > 0 and math.isfinite(measured) else math.inf
+        tensor = name.partition(".")[0]
+        if tensor not in ratios or ratio > ratios[tensor][0]:
+            ratios[tensor] = (ratio, name)
+    return [name for _, name in ratios.values()]
 
 
 def series(finding: Finding) -> Iterator[Paragraph]:
@@ -88,17 +104,29 @@ def series(finding: Finding) -> Iterator[Paragraph]:
     for name, values in finding.series.items():
         finite = [value for value in values if math.isfinite(value)]
         reach = f"{number(min(finite))} .. {number(max(finite))}" if finite else "NaN"
-        yield Paragraph("series", one_line(name), f"{sparkline(values)}  {reach}")
+        drawn = sparkline(values, _SPARKLINE)
+        yield Paragraph("series", one_line(name).replace("_", " "), f"{drawn}  {reach}")
 
 
 def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Paragraph]:
-    """What was seen, cut to a few lines unless ``everything``."""
-    for name, value in finding.evidence.items():
-        lines = plain(value).rstrip().split("\n")
+    """What was seen: short facts in one paragraph, longer texts each in their own.
+
+    Texts are cut to a few lines unless ``everything``.
+    """
+    facts = []
+    for key, value in finding.evidence.items():
+        name = one_line(str(key)).replace("_", " ")
+        text = plain(value).rstrip()
+        if len(text) <= _SHORT and "\n" not in text:
+            facts.append(f"{name} {text}")
+            continue
+        lines = text.split("\n")
         if len(lines) > _EVIDENCE_LINES and not everything:
             hidden = len(lines) - _EVIDENCE_LINES
             lines = [*lines[:_EVIDENCE_LINES], label("cut", lang, count=hidden)]
-        yield Paragraph("evidence", one_line(str(name)).replace("_", " "), "\n".join(lines))
+        yield Paragraph("evidence", name, "\n".join(lines))
+    if facts:
+        yield Paragraph("facts", label("seen", lang), "; ".join(facts))
 
 
 def _diagnosis(diagnosis: Diagnosis, lang: str) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 from k3check import __version__
 from k3check.report.clean import one_line, plain, seconds
 from k3check.report.formats import Verbosity
-from k3check.report.formats.lines import metrics, paragraphs, series
+from k3check.report.formats.lines import Paragraph, metrics, paragraphs, series
 from k3check.report.model import Outcome
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
@@ -25,6 +25,8 @@ from k3check.report.texts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from k3check.report.formats import Options
@@ -38,7 +40,7 @@ _SIGNS = {
     Outcome.CRASHED: ("✗", "bold red"),
     Outcome.TIMED_OUT: ("✗", "bold red"),
 }
-_STYLES = {"diagnosis": "bold", "fix": "bold", "more": "cyan", "evidence": "dim"}
+_STYLES = {"diagnosis": "bold", "fix": "bold", "more": "cyan", "evidence": "dim", "facts": "dim"}
 _INDENT = 4
 _LABEL = 11
 _ID = 30
@@ -61,13 +63,14 @@ def print_report(console: Console, report: Report, options: Options) -> None:
         if options.verbosity is Verbosity.VERBOSE:
             for name, value in report.environment.items():
                 _print_labelled(console, one_line(str(name)), plain(value), "dim", indent=2)
+    told: dict[tuple[str | None, str], str] = {}
     for suite in dict.fromkeys(finding.suite for finding in report.findings):
         if not quiet:
             console.print()
             console.print(Text(one_line(suite), style="bold"))
         for finding in report.findings:
             if finding.suite == suite and (finding.outcome.is_failure or not quiet):
-                _print_finding(console, finding, options)
+                _print_finding(console, finding, options, told)
     if not quiet:
         _print_notes(console, report, options)
         console.print()
@@ -86,21 +89,42 @@ def _heading(report: Report, lang: str) -> Text:
     return text
 
 
-def _print_finding(console: Console, finding: Finding, options: Options) -> None:
+def _print_finding(
+    console: Console, finding: Finding, options: Options, told: dict[tuple[str | None, str], str]
+) -> None:
+    """Print one finding; ``told`` remembers by operator and code what was told in full."""
     lang, verbose = options.lang, options.verbosity is Verbosity.VERBOSE
     console.print(_line(finding, console.width, lang), no_wrap=True, overflow="ellipsis")
     if finding.outcome.is_failure:
-        for part in paragraphs(finding, lang, everything=verbose):
+        for part in _failure(finding, told, lang, verbose=verbose):
             _print_labelled(console, part.label, part.text, _STYLES.get(part.kind, ""))
     elif options.verbosity is not Verbosity.QUIET:
         if finding.outcome is Outcome.SKIPPED:
             _print_labelled(console, "", one_line(reason_of(finding, lang)), "dim")
         shown = verbose or finding.outcome is Outcome.ACCEPTABLE
-        for part in (*(metrics(finding, lang, everything=True) if shown else ()), *series(finding)):
+        measured = metrics(finding, lang, everything=verbose) if shown else ()
+        for part in (*measured, *series(finding)):
             _print_labelled(console, part.label, part.text, "dim")
     if verbose:
         for note in finding.notes:
             _print_labelled(console, label("note", lang), one_line(note_of(note, lang)), "yellow")
+
+
+def _failure(
+    finding: Finding, told: dict[tuple[str | None, str], str], lang: str, *, verbose: bool
+) -> Iterator[Paragraph]:
+    """A failure's details; one that repeats an earlier one's is measured and refers to it."""
+    message = next(iter(finding.diagnoses), None) or finding.hint
+    if verbose or message is None:
+        yield from paragraphs(finding, lang, everything=verbose)
+        return
+    first = told.setdefault((finding.operator, message.code), finding.id)
+    if first == finding.id:
+        yield from paragraphs(finding, lang, everything=False)
+        return
+    yield from metrics(finding, lang, everything=False)
+    text = label("again", lang, check=one_line(first), code=one_line(message.code))
+    yield Paragraph("again", label("likely" if finding.diagnoses else "found", lang), text)
 
 
 def _line(finding: Finding, width: int, lang: str) -> Text:
