@@ -1,0 +1,46 @@
+"""The built-in mix: one pass over the sources with a running maximum, as a kernel would do it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def attn_res(
+    sources: torch.Tensor, query: torch.Tensor, gain: torch.Tensor, eps: float = 1e-5
+) -> torch.Tensor:
+    """Mix the sources of every token.
+
+    Args:
+        sources: [N, T, D]: snapshots, oldest first, then the running sum.
+        query: [D], the learned pseudo-query.
+        gain: [D], gain of the key norm.
+        eps: of the key norm, inside the root.
+
+    Returns:
+        [T, D] in the sources' dtype; computed in float32 (in float64 for float64).
+    """
+    wide = torch.float64 if sources.dtype == torch.float64 else torch.float32
+    direction = gain.to(wide) * query.to(wide)
+    first = sources[0].to(wide)
+    top = first.new_full((first.shape[0],), float("-inf"))
+    total = torch.zeros_like(top)
+    sum_ = torch.zeros_like(first)
+    for source in sources:
+        value = source.to(wide)
+        score = value @ direction * (value.pow(2).mean(-1) + eps).rsqrt()
+        higher = torch.maximum(top, score)
+        keep, new = (top - higher).exp(), (score - higher).exp()
+        sum_ = keep.unsqueeze(-1) * sum_ + new.unsqueeze(-1) * value
+        total = keep * total + new
+        top = higher
+    return (sum_ / total.unsqueeze(-1)).to(sources.dtype)
+
+
+def builtin(_settings: Mapping[str, Mapping[str, Any]]) -> Callable[..., Any]:
+    """The built-in of the operator ``attn_res``."""
+    return attn_res

@@ -1,0 +1,30 @@
+"""The operator ``attn_res``, put together."""
+
+from __future__ import annotations
+
+from k3check.operators.attn_res import candidate, cases, conventions, faults, reference
+from k3check.operators.attn_res.semantics import SEMANTICS
+from k3check.operators.base import Family, Operator, Output
+
+# The width is no axis of parts: a channel that happens to be near zero in each of a few tokens has
+# no relative error worth judging, and one of 7168 always is.
+OUTPUT = Output("output", ("token", "feature"))
+
+ATTN_RES = Operator(
+    name="attn_res",
+    suite="attnres",
+    title="one mix of attention residuals",
+    semantics=SEMANTICS,
+    outputs=(OUTPUT,),
+    cases=cases.CASES,
+    conventions=conventions.CONVENTIONS,
+    raw=cases.raw,
+    present=cases.present,
+    evaluate=reference.evaluate,
+    builtin=candidate.builtin,
+    faults=faults.faults,
+    baseline=reference.baseline,
+    block_operands=True,
+)
+
+FAMILY = Family("attn_res", (ATTN_RES,))

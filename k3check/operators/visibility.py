@@ -1,0 +1,67 @@
+"""How visible a mistake is in a case: what the cases' ``sees`` claims are proven with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from k3check.compare.verdict import judge
+from k3check.operators.base import EXACT, rounding
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from k3check.operators.base import Case, Fault, Operator, Recipe, Tensors
+
+
+def visibility(
+    operator: Operator,
+    case: Case,
+    fault: Fault,
+    semantics: Any,
+    interface: Any,
+    recipe: Recipe,
+    seed: int = 0,
+) -> float:
+    """Deviation that a mistake causes in a case, in units of the limit.
+
+    The mistake is evaluated in the recipe's own arithmetic and judged like a candidate.
+
+    Returns:
+        The largest metric over its limit; infinity where the outputs fail before any distance is
+        measured (NaN, another shape, wrong ids).
+    """
+    fitted = operator.fit(case, interface)
+    if isinstance(fitted, str):
+        raise ValueError(f"{case.name} does not apply: {fitted}")  # noqa: TRY004 - not a type
+    raw = operator.raw(fitted, semantics, seed)
+    inputs = operator.present(raw, semantics, interface, recipe)
+    low = rounding(recipe, block_operands=operator.block_operands)
+    judged = judge(
+        operator.outputs,
+        outputs_of(operator, fault, semantics, interface, inputs, recipe),
+        operator.evaluate(semantics, interface, inputs, EXACT),
+        (operator.baseline or operator.evaluate)(semantics, interface, inputs, low),
+        inputs,
+        recipe,
+    )
+    if not judged.limits:
+        return math.inf if judged.problem is not None else 0.0
+    return max(judged.metrics[key] / limit for key, limit in judged.limits.items() if limit > 0)
+
+
+def outputs_of(
+    operator: Operator,
+    fault: Fault,
+    semantics: Any,
+    interface: Any,
+    inputs: Tensors,
+    recipe: Recipe,
+) -> Tensors:
+    """What a callable with the mistake would return."""
+    low = rounding(recipe, block_operands=operator.block_operands)
+    if fault.arithmetic is not None:
+        low = replace(fault.arithmetic, output=recipe.io, state=recipe.state)
+    outputs = operator.evaluate(fault.applied(semantics), interface, inputs, low)
+    return outputs if fault.transform is None else fault.transform(outputs, inputs)
