@@ -130,7 +130,7 @@ def test_a_repeated_mistake_is_told_once_and_in_full_only_when_asked() -> None:
     text = render("text", report, Options())
     assert text.count("Hand over the state") == 2
     assert "as for kda_step/2.0 [K3O-901]" in text
-    assert "output.m 3, limit 1 (3 x the limit)" in text
+    assert "output.m 3, limit 1 (3 x)" in text
     full = render("text", report, Options(verbosity=Verbosity.VERBOSE))
     assert full.count("Hand over the state") == 3
 
@@ -211,6 +211,19 @@ def test_json_keys_and_codes_are_english_in_chinese_too(report: Report) -> None:
     boundary = chinese["checks"][3]
     assert boundary["diagnoses"][0]["code"] == "K3O-901"
     assert boundary["hint"]["text"] == "传递块内最后一个 token 之后的状态。"
+
+
+def test_json_says_what_is_wrong_also_without_a_diagnosis(report: Report) -> None:
+    hints_by_id = {
+        check["id"]: check["hint"]
+        for check in json.loads(render("json", report, Options()))["checks"]
+    }
+    assert hints_by_id["kda_chunk/fp16-decay"]["text"] == (
+        "the output has values that are not finite. Accumulate the decay in float32."
+    )
+    assert hints_by_id["kda_chunk/boundary"]["text"] == (
+        "Hand over the state after the chunk's last token."
+    )
 
 
 def test_junit_counts_agree_with_the_report(report: Report) -> None:

@@ -81,8 +81,8 @@ def _check(finding: Finding, lang: str) -> dict[str, Any]:
 
 
 def _hint(finding: Finding, hint: Message, lang: str) -> str:
-    """The fix; a skipped check's hint starts with the reason."""
-    return note_of(hint, lang) if finding.outcome is Outcome.SKIPPED else fix_of(hint, lang)
+    """The fix; where no diagnosis says what is wrong, that comes first."""
+    return fix_of(hint, lang) if finding.diagnoses else note_of(hint, lang)
 
 
 def _numbers(values: Mapping[str, float]) -> dict[str, float | str]:
