@@ -1,0 +1,234 @@
+"""What a dialect module defines, and the table-driven reader that most of them need.
+
+A dialect module holds one ``DIALECT``. Most are a table from the file's keys to ours::
+
+    DIALECT = table_dialect(
+        name="client-json",
+        title="a plain JSON client's file",
+        fields={"base_url": "api.base_url", "extra_body": "client.extra_body"},
+        recognise=lambda data: "base_url" in data,
+        looks_for="base_url, api_key and model at the top",
+    )
+
+A key that the table does not have is an error with a did-you-mean, unless the dialect is
+``open_`` (the file of a foreign client, where most keys are none of our business) or lists it in
+``ignored``. Anything less regular defines its own ``read``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from k3check.config.problems import nearest, problem, type_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from k3check.config.document import Document, Path_
+    from k3check.config.source import Source
+    from k3check.errors import UsageError
+    from k3check.report.model import Message
+
+# The keys of a file as a tree: a leaf is our dotted key, None is a key that is not read.
+Tree: TypeAlias = "dict[str, Tree | str | None]"
+
+
+@dataclass(frozen=True)
+class Value:
+    """One value of a file: what our key it sets, and the file's own key path."""
+
+    key: str
+    value: Any = field(repr=False)
+    path: Path_
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a dialect read from a document.
+
+    Attributes:
+        values: in the order of precedence; a later one shadows an earlier one of the same key.
+        tables: key paths of tables that origins are asked for by themselves
+            (``operators.kda_chunk``), by our dotted key.
+        problems: unknown keys and misplaced tables.
+        notes: what a user of this dialect should know.
+    """
+
+    values: tuple[Value, ...]
+    tables: Mapping[str, Path_] = field(default_factory=dict)
+    problems: tuple[UsageError, ...] = ()
+    notes: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One way to write a configuration.
+
+    Attributes:
+        name: its name in reports, e.g. ``claude-code``.
+        title: with an article, for sentences.
+        looks_for: what makes a file recognisable, for the error that nothing was recognised.
+        recognise: whether data are written in this dialect.
+        read: our keys and their values.
+        evidence: the keys that ``recognise`` rests on, for the error that two dialects match.
+        likeness: how near unrecognised data come, 0 for not at all.
+        parse: reads a text that is neither TOML nor JSON (``.env``); None if it is not this one's.
+    """
+
+    name: str
+    title: str
+    looks_for: str
+    recognise: Callable[[Mapping[str, Any]], bool]
+    read: Callable[[Document], Reading]
+    evidence: Callable[[Mapping[str, Any]], Sequence[str]] = lambda data: tuple(data)[:4]
+    likeness: Callable[[Mapping[str, Any]], float] = lambda _data: 0.0
+    parse: Callable[[Source], Document | None] | None = None
+
+
+def tree_of(fields: Mapping[str, str | None]) -> Tree:
+    """A table of dotted file keys as a tree."""
+    tree: Tree = {}
+    for source, target in fields.items():
+        *parents, last = source.split(".")
+        node = tree
+        for part in parents:
+            child = node.setdefault(part, {})
+            if not isinstance(child, dict):
+                raise TypeError(f"{source}: {part} is a value and a table")
+            node = child
+        node[last] = target
+    return tree
+
+
+def read_tree(document: Document, tree: Tree, root: Path_ = (), *, open_: bool = False) -> Reading:
+    """Read a document by a tree of its keys.
+
+    Args:
+        document: the parsed file.
+        tree: the keys that the dialect has.
+        root: the table of the document to start from; it exists and is a table.
+        open_: whether unknown keys are silently left alone.
+    """
+    values: list[Value] = []
+    tables: dict[str, Path_] = {}
+    problems: list[UsageError] = []
+
+    def visit(data: Mapping[str, Any], node: Tree, path: Path_) -> None:
+        for name, value in data.items():
+            here = (*path, name)
+            if name not in node:
+                if not open_:
+                    problems.append(_unknown(document, tree, node, here))
+                continue
+            target = node[name]
+            if isinstance(target, str):
+                # JSON's null: the key is written, but nothing is set.
+                if value is not None:
+                    values.append(Value(target, value, here))
+            elif target is not None:
+                if isinstance(value, dict):
+                    tables[".".join(str(part) for part in here[len(root) :])] = here
+                    visit(value, target, here)
+                elif value is not None:
+                    problems.append(_not_a_table(document, here, value))
+
+    start: Any = document.data
+    for part in root:
+        start = start[part]
+    visit(start, tree, root)
+    return Reading(tuple(values), tables, tuple(problems))
+
+
+def _unknown(document: Document, tree: Tree, node: Tree, path: Path_) -> UsageError:
+    name = str(path[-1])
+    close = nearest(name, node)
+    if close is None:
+        # The right key in the wrong table.
+        close = next((key for key in _leaves(tree) if key.rsplit(".", 1)[-1] == name), None)
+    return problem(
+        "K3C-021",
+        where=document.where(path),
+        accepted=_listing(node),
+        key=name,
+        fix=f'Did you mean "{close}"?' if close else None,
+    )
+
+
+def _listing(node: Tree) -> str:
+    names = list(node)
+    return ", ".join(names[:16]) + (f" and {len(names) - 16} more" if len(names) > 16 else "")
+
+
+def _leaves(tree: Tree, prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for name, child in tree.items():
+        found += _leaves(child, f"{prefix}{name}.") if isinstance(child, dict) else [prefix + name]
+    return found
+
+
+def _not_a_table(document: Document, path: Path_, value: object) -> UsageError:
+    return problem(
+        "K3C-022",
+        where=document.where(path),
+        # Not the value: `api = "..."` may be somebody's key.
+        found=type_of(value),
+        accepted="a table",
+        fix="Write it as a table with keys of its own.",
+    )
+
+
+def likeness_to(tree: Tree, data: Mapping[str, Any]) -> float:
+    """How many top keys of some data are those of a tree, or nearly."""
+    score = 0.0
+    for name, value in data.items():
+        if name in tree:
+            score += 1.0
+        else:
+            close = nearest(name, tree)
+            # A misspelt table must be a table, or any file with a similar word would do.
+            if close is not None and isinstance(value, dict) == isinstance(tree[close], dict):
+                score += 0.5
+    return score / (len(data) or 1)
+
+
+def table_dialect(
+    *,
+    name: str,
+    title: str,
+    looks_for: str,
+    fields: Mapping[str, str | None],
+    recognise: Callable[[Mapping[str, Any]], bool],
+    open_: bool = False,
+    finish: Callable[[Document, Reading], Reading] | None = None,
+) -> Dialect:
+    """A dialect that is a table from its keys to ours.
+
+    Args:
+        name, title, looks_for, recognise: as in :class:`Dialect`.
+        fields: the file's dotted keys to ours; None for a key that is allowed and not read.
+        open_: whether other keys are left alone, as in a foreign client's file.
+        finish: a last step that changes units or adds notes.
+    """
+    tree = tree_of(fields)
+
+    def read(document: Document) -> Reading:
+        reading = read_tree(document, tree, open_=open_)
+        return finish(document, reading) if finish else reading
+
+    return Dialect(
+        name=name,
+        title=title,
+        looks_for=looks_for,
+        recognise=recognise,
+        read=read,
+        evidence=lambda data: [key for key in data if key in tree][:6],
+        # Most keys of an open file are foreign, so nearness to it means nothing.
+        likeness=lambda data: 0.0 if open_ else likeness_to(tree, data),
+    )
+
+
+def table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A table of some data; empty if it is missing or something else."""
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,263 @@
+"""Find, read and check a configuration, and remember where every value came from.
+
+Precedence, lowest first: defaults, the file, the variables ``K3CHECK_BASE_URL``,
+``K3CHECK_API_KEY`` and ``K3CHECK_MODEL``, options.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from k3check.config import dialects, facts, source
+from k3check.config.check import Setting, build
+from k3check.config.describe import keys
+from k3check.config.dialects import pyproject
+from k3check.config.document import dotted
+from k3check.config.parse import parse
+from k3check.config.problems import combined, scrubbed
+from k3check.config.secret import known_secrets, secrets_in_text, shown
+from k3check.errors import UsageError
+from k3check.report.model import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from k3check.config.dialects.base import Dialect, Reading
+    from k3check.config.document import Document
+    from k3check.config.models import Config
+
+SEARCHED = ("k3check.toml", "config.toml", "settings.json", "pyproject.toml")
+VARIABLES = {
+    "K3CHECK_BASE_URL": "api.base_url",
+    "K3CHECK_API_KEY": "api.api_key",
+    "K3CHECK_MODEL": "model.name",
+}
+# Other tools have files of these names too, so one that is not ours is passed over with a note.
+_SHARED_NAMES = ("config.toml", "settings.json")
+_MISSING = "K3C-001"
+_UNRECOGNISED = "K3C-020"
+
+
+@dataclass(frozen=True)
+class Override:
+    """A value from an option.
+
+    Attributes:
+        value: the value, already of the right type.
+        origin: the option, e.g. ``--base-url``.
+    """
+
+    value: Any = field(repr=False)
+    origin: str
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an effective value came from.
+
+    Attributes:
+        where: the file's name, a variable, an option, or ``default``.
+        key: the source's own key path, e.g. ``modelConfig.contextWindow``.
+        line: the line in the file.
+        shadows: what it takes precedence over, the nearest first: (where, value with secrets
+            masked).
+    """
+
+    where: str
+    key: str
+    line: int | None = None
+    shadows: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        """``config.toml:12  [operators.kda_chunk]``, or the variable's or option's name."""
+        if self.where == self.key:
+            return self.where
+        return f"{self.where}:{self.line}  {self.key}" if self.line else f"{self.where}  {self.key}"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A checked configuration.
+
+    Attributes:
+        config: the effective values.
+        path: the file; None if there is none.
+        dialect: the name of the file's dialect.
+        origins: by dotted key: every leaf, and ``operators.NAME`` for each configured operator.
+        notes: contradictions of the released model and other things worth knowing.
+        secrets: the values of all keys that were seen, to be removed from anything shown; not in
+            the repr.
+    """
+
+    config: Config
+    path: Path | None = None
+    dialect: str | None = None
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    notes: tuple[Message, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class _File:
+    path: Path
+    document: Document
+    dialect: Dialect
+    reading: Reading
+    notes: tuple[Message, ...]
+
+
+def load(
+    path: Path | None = None,
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    overrides: Mapping[str, Override] | None = None,
+) -> Loaded:
+    """Load the configuration.
+
+    Args:
+        path: the file that the user names, relative to ``cwd``; None to search ``cwd``.
+        cwd: the working directory.
+        env: the environment.
+        overrides: values of options by dotted key, e.g. ``api.base_url``.
+
+    Returns:
+        The configuration; with ``path`` None where no file was found, which is no error.
+
+    Raises:
+        UsageError: the file cannot be read, is not understood, or says something impossible. No
+            text of it holds a secret.
+    """
+    overrides = overrides or {}
+    key = overrides.get("api.api_key")
+    secrets = known_secrets(
+        env.get("K3CHECK_API_KEY"),
+        key.value if key is not None and isinstance(key.value, str) else None,
+    )
+    # The file's secrets are known only once it is parsed; a list carries them to the handler.
+    seen: list[str] = list(secrets)
+    try:
+        return _load(path, cwd, env, overrides, seen)
+    except UsageError as error:
+        raise scrubbed(error, seen) from None
+
+
+def _load(
+    path: Path | None,
+    cwd: Path,
+    env: Mapping[str, str],
+    overrides: Mapping[str, Override],
+    seen: list[str],
+) -> Loaded:
+    notes: list[Message] = []
+    file = _read(cwd / path, path, seen) if path is not None else _search(cwd, seen, notes)
+    settings: dict[str, Setting] = {}
+    stacks: dict[str, list[Origin]] = {}
+    values: dict[str, list[str]] = {}
+
+    def put(target: str, value: Any, origin: Origin, where: str) -> None:
+        stacks.setdefault(target, []).append(origin)
+        values.setdefault(target, []).append(shown(value, target.split("."), seen))
+        settings[target] = Setting(value, where)
+
+    if file is not None:
+        notes += file.notes
+        if file.reading.problems:
+            raise combined(file.reading.problems)
+        for item in file.reading.values:
+            line = file.document.line(item.path)
+            origin = Origin(file.document.file, dotted(item.path), line)
+            put(item.key, item.value, origin, file.document.where(item.path))
+    for variable, target in VARIABLES.items():
+        text = env.get(variable)
+        if text == "":
+            # What an unset secret of a CI system looks like; it must not hide the file's value.
+            notes.append(Message("K3C-032", {"variable": variable}))
+        elif text is not None:
+            put(target, text, Origin(variable, variable), variable)
+    for target, override in overrides.items():
+        origin = Origin(override.origin, override.origin)
+        put(target, override.value, origin, override.origin)
+
+    origins: dict[str, Origin] = {}
+    if file is not None:
+        for name, table in file.reading.tables.items():
+            if name.startswith("operators."):
+                line = file.document.line(table)
+                origins[name] = Origin(file.document.file, f"[{dotted(table)}]", line)
+    config = build(settings, [name.removeprefix("operators.") for name in origins])
+    origins |= _origins(stacks, values)
+    for name in config.operators:
+        if f"operators.{name}" not in origins:
+            # No table of a file, so an option: its first key stands for the whole.
+            key = next(key for key in stacks if key.startswith(f"operators.{name}."))
+            origins[f"operators.{name}"] = origins[key]
+    for default in keys():
+        configured = not default.startswith("operators.") or default.split(".")[1] in (
+            config.operators
+        )
+        if configured:
+            origins.setdefault(default, Origin("default", "default"))
+    notes += facts.notes({k: s.value for k, s in settings.items()}, origins)
+    return Loaded(
+        config=config,
+        path=file.path if file else None,
+        dialect=file.dialect.name if file else None,
+        origins=origins,
+        notes=tuple(notes),
+        secrets=tuple(dict.fromkeys(seen)),
+    )
+
+
+def _origins(
+    stacks: Mapping[str, Sequence[Origin]], values: Mapping[str, Sequence[str]]
+) -> dict[str, Origin]:
+    """The last origin of each key, with the ones before it as what it shadows."""
+    found: dict[str, Origin] = {}
+    for target, stack in stacks.items():
+        *hidden, last = stack
+        pairs = zip((str(origin) for origin in hidden), values[target], strict=False)
+        found[target] = Origin(last.where, last.key, last.line, tuple(reversed(list(pairs))))
+    return found
+
+
+def _read(path: Path, name: str | Path, seen: list[str]) -> _File:
+    """Read one file; its secrets are added to ``seen`` as soon as they are known."""
+    text = source.read(path, name)
+    seen += secrets_in_text(text.text)
+    document = dialects.parse_text(text)
+    seen += known_secrets(document.data)
+    dialect = dialects.recognise(document)
+    reading = dialect.read(document)
+    bom = (Message("K3C-030", {"file": text.file}),) if text.bom else ()
+    return _File(path, document, dialect, reading, (*bom, *reading.notes))
+
+
+def _search(cwd: Path, seen: list[str], notes: list[Message]) -> _File | None:
+    for name in SEARCHED:
+        path = cwd / name
+        if name == "pyproject.toml":
+            return _read(path, name, seen) if _mentions_us(path) else None
+        try:
+            return _read(path, name, seen)
+        except UsageError as error:
+            if error.code == _MISSING:
+                continue
+            if name not in _SHARED_NAMES or error.code != _UNRECOGNISED:
+                raise
+            notes.append(Message("K3C-031", {"file": name}))
+    return None
+
+
+def _mentions_us(path: Path) -> bool:
+    """Whether a pyproject.toml has our table; one that is broken elsewhere is not our business."""
+    try:
+        text = source.read(path)
+    except UsageError:
+        return False
+    try:
+        return pyproject.recognise(parse(text).data)
+    except UsageError:
+        return "tool.k3check" in text.text

@@ -1,0 +1,275 @@
+"""What a configuration can say, as one strict pydantic model.
+
+Every dialect is read into this model; its field names are the keys of our own ``config.toml``.
+None means "not set": then each check uses its own number, and nothing is sent for the field.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    model_validator,
+)
+
+# pydantic reads these annotations at run time.
+from k3check.config.names import Auth, DType, LogLevel, Protocol  # noqa: TC001 - see above
+from k3check.operators.names import OPERATORS
+
+Size: TypeAlias = Annotated[int, Field(ge=1, le=1 << 20)]
+Count: TypeAlias = Annotated[int, Field(ge=0, le=1 << 20)]
+Tokens: TypeAlias = Annotated[int, Field(ge=1, le=1 << 30)]
+Unit: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86400)]
+
+
+def _known_operator(name: str) -> str:
+    # Dialects and options are checked before, with a did-you-mean; this guards direct use.
+    if name not in OPERATORS:
+        raise ValueError(f"operators|there is no operator {name}")
+    return name
+
+
+OperatorName: TypeAlias = Annotated[
+    str, AfterValidator(_known_operator), Field(json_schema_extra={"enum": list(OPERATORS)})
+]
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class _Section(BaseModel):
+    # hide_input_in_errors: pydantic's own text would quote a key of the wrong type.
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+    )
+
+
+class ApiConfig(_Section):
+    """The endpoint and how patiently it is asked."""
+
+    base_url: Annotated[str, Field(max_length=4096)] | None = Field(
+        default=None, description="The API's address, with or without /v1, without a query."
+    )
+    # No lower bound: an empty key is a finding of `link`, which knows what a client makes of it.
+    api_key: SecretStr | None = Field(
+        default=None, description="The key. Better left out: set the variable K3CHECK_API_KEY."
+    )
+    timeout_seconds: Seconds = Field(default=120.0, description="Deadline of one request.")
+    max_retries: int = Field(default=3, ge=0, le=100, description="Retries of what can heal.")
+    provider: Text | None = Field(default=None, description="The provider's name; shown only.")
+
+
+class ModelConfig(_Section):
+    """The model as the endpoint's clients ask for it."""
+
+    name: Annotated[str, Field(max_length=4096)] = Field(
+        default="kimi-k3", description="The model's id."
+    )
+    context_window: Tokens | None = Field(
+        default=None, description="Tokens of prompt and answer together."
+    )
+    max_output_tokens: Tokens | None = Field(default=None, description="Tokens of one answer.")
+    temperature: float | None = Field(default=None, ge=0, le=2, description="K3 fixes 1.0.")
+    top_p: Unit | None = Field(default=None, description="K3 fixes 0.95.")
+    path: Text | None = Field(default=None, description="Weights that a server loads; shown only.")
+
+
+class KdaConfig(_Section):
+    """Kimi Delta Attention, as the operator checks of the articles' form use it."""
+
+    d_k: Size | None = Field(default=None, description="Key width of one head; 128 in K3.")
+    d_v: Size | None = Field(default=None, description="Value width of one head; 128 in K3.")
+    alpha_floor: Unit | None = Field(
+        default=None, description="Lowest decay of the articles' gate."
+    )
+    alpha_ceil: Unit | None = Field(default=None, description="Highest decay that is expected.")
+    beta_init: float | None = Field(
+        default=None, ge=0, le=2, description="Write strength at the start."
+    )
+    short_conv_kernel: int | None = Field(default=None, ge=1, le=64, description="4 in K3.")
+    gate_bottleneck: Size | None = Field(
+        default=None, description="Width between the gate's projections."
+    )
+
+    @model_validator(mode="after")
+    def _window(self) -> KdaConfig:
+        floor, ceil = self.alpha_floor, self.alpha_ceil
+        if floor is not None and ceil is not None and floor >= ceil:
+            raise ValueError(f"alpha_floor|{floor} is not below alpha_ceil ({ceil})")
+        return self
+
+
+class FlashKdaConfig(_Section):
+    """The chunkwise prefill."""
+
+    chunk_size: Size | None = Field(default=None, description="Tokens of one chunk.")
+    use_ut_transform: bool = Field(default=True, description="Solve the triangular system at once.")
+    bind_dplr_to_k: bool = Field(default=True, description="Tie both low-rank vectors to k.")
+    prefill_parallel: bool = Field(default=True, description="Chunks side by side where possible.")
+
+
+class AttnResidualsConfig(_Section):
+    """Attention residuals over the blocks of layers."""
+
+    enabled: bool = Field(default=True, description="Whether the model has them.")
+    num_blocks: Size | None = Field(default=None, description="Stored blocks; 8 in K3.")
+    block_size: Size | None = Field(default=None, description="Layers in a block; 12 in K3.")
+    residual_dim: Size | None = Field(
+        default=None, description="Width of the articles' projection."
+    )
+    enable_gating: bool | None = Field(default=None, description="The articles' learned gate.")
+
+
+class MoeConfig(_Section):
+    """The mixture of experts."""
+
+    num_routed_experts: Size | None = Field(default=None, description="896 in K3.")
+    num_shared_experts: Count | None = Field(default=None, description="2 in K3.")
+    top_k: Size | None = Field(default=None, description="Routed experts of one token; 16 in K3.")
+    sparsity_ratio: float | None = Field(
+        default=None, gt=0, le=1e6, description="Routed experts over top_k; 56 in K3."
+    )
+    situ_tanh_clip: float | None = Field(
+        default=None, gt=0, le=1e6, description="Bound of SiTU-GLU's up branch; 25 in K3."
+    )
+    quantile_balancing: bool | None = Field(default=None, description="Balance by quantiles.")
+    balancing: Text | None = Field(
+        default=None, description="The balancing's name; quantile in K3."
+    )
+    latent_dim: Size | None = Field(
+        default=None, description="Width inside the experts; 3584 in K3."
+    )
+    hidden_dim: Size | None = Field(default=None, description="Width of the model; 7168 in K3.")
+    norm: Text | None = Field(default=None, description="rmsnorm in K3.")
+    activation: Text | None = Field(default=None, description="situ_glu in K3.")
+
+    @model_validator(mode="after")
+    def _enough_experts(self) -> MoeConfig:
+        experts, top_k = self.num_routed_experts, self.top_k
+        if experts is not None and top_k is not None and top_k > experts:
+            raise ValueError(f"top_k|{top_k} is more than num_routed_experts ({experts})")
+        return self
+
+
+class ValidationConfig(_Section):
+    """Which of the articles' checks run, and how strictly."""
+
+    enable_kda: bool = Field(default=True, description="Run the suite kda.")
+    enable_flashkda: bool = Field(default=True, description="Run the suite flashkda.")
+    enable_attn_residuals: bool = Field(default=True, description="Run the suite attnres.")
+    numerical_tolerance: float | None = Field(
+        default=None, gt=0, le=1, description="Caps the derived limits, as relative L2."
+    )
+    compare_with_reference: bool = Field(default=True, description="Compare with the reference.")
+
+
+class LoggingConfig(_Section):
+    """What is recorded beside the verdicts."""
+
+    level: LogLevel = Field(default="INFO", description="Accepted as the articles have it.")
+    log_dir: Text | None = Field(default=None, description="A folder for logs.")
+    log_kda_state_norm: bool = Field(
+        default=False, description="Record the state's norm per token."
+    )
+    log_chunk_boundary: bool = Field(
+        default=False, description="Record the state at chunk boundaries."
+    )
+
+
+class ServingConfig(_Section):
+    """A server's own settings; shown only."""
+
+    host: Text | None = None
+    port: int | None = Field(default=None, ge=1, le=65535)
+
+
+class AttentionConfig(_Section):
+    """The layer pattern, as a serving configuration states it."""
+
+    type: Text | None = None
+    kda_layers: Count | None = Field(default=None, description="69 in K3.")
+    gated_mla_layers: Count | None = Field(default=None, description="24 in K3.")
+    block_pattern: Text | None = Field(default=None, description="3kda_1mla in K3.")
+
+
+class CacheConfig(_Section):
+    """The prefix cache."""
+
+    strategy: Text | None = None
+    checkpoint_interval: Tokens | None = Field(
+        default=None, description="Tokens between checkpoints."
+    )
+    affinity_scheduling: bool | None = None
+
+
+class ClientConfig(_Section):
+    """What a client's file says beside the endpoint."""
+
+    stream: bool | None = Field(default=None, description="Ask for a streamed answer.")
+    extra_body: dict[str, Any] = Field(default={}, description="Sent along with every request.")
+    agent: dict[str, Any] = Field(default={}, description="An agent's own settings; shown only.")
+    permissions: dict[str, Any] = Field(
+        default={}, description="An agent's permissions; shown only."
+    )
+
+
+class LinkConfig(_Section):
+    """How the endpoint is spoken to."""
+
+    protocol: Protocol = Field(default="auto", description="Which API the client at hand speaks.")
+    auth: Auth = Field(default="auto", description="Which header carries the key.")
+
+
+class OperatorConfig(_Section):
+    """One operator under test; see :class:`k3check.run.request.CandidateSpec`."""
+
+    target: Text | None = Field(
+        default=None,
+        description="package.module:function, path/file.py:function, a folder of tensor files, "
+        "or nothing for the built-in implementation.",
+    )
+    convention: Text = Field(default="auto", description="How the callable takes its tensors.")
+    semantics: Text | None = Field(default=None, description="k3, kimi-linear or article.")
+    dtype: DType | None = Field(default=None, description="Of inputs and outputs.")
+    state_dtype: DType | None = Field(default=None, description="Of the state.")
+    accumulate_dtype: DType | None = Field(default=None, description="Of sums inside.")
+    device: Annotated[str, StringConstraints(pattern=r"^[a-z]+(:[0-9]{1,4})?$")] = Field(
+        default="auto", description="auto, cpu, cuda, cuda:1 ..."
+    )
+    options: dict[str, Any] = Field(default={}, description="Passed through to the callable.")
+    timeout: Seconds | None = Field(default=None, description="Seconds that one check may take.")
+
+
+class Config(_Section):
+    """A whole configuration."""
+
+    api: ApiConfig = ApiConfig()
+    model: ModelConfig = ModelConfig()
+    kda: KdaConfig = KdaConfig()
+    flashkda: FlashKdaConfig = FlashKdaConfig()
+    attn_residuals: AttnResidualsConfig = AttnResidualsConfig()
+    moe: MoeConfig = MoeConfig()
+    validation: ValidationConfig = ValidationConfig()
+    logging: LoggingConfig = LoggingConfig()
+    serving: ServingConfig = ServingConfig()
+    attention: AttentionConfig = AttentionConfig()
+    cache: CacheConfig = CacheConfig()
+    client: ClientConfig = ClientConfig()
+    link: LinkConfig = LinkConfig()
+    operators: dict[OperatorName, OperatorConfig] = Field(
+        default={}, description="Operators under test."
+    )
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """The sections that operator checks read, without what is not set."""
+        names = ("kda", "flashkda", "attn_residuals", "moe", "logging", "validation")
+        return {name: getattr(self, name).model_dump(exclude_none=True) for name in names}

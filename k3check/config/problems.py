@@ -1,0 +1,120 @@
+"""Building the errors of a configuration, so that all are worded alike."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from k3check import hints
+from k3check.config.secret import scrub
+from k3check.errors import UsageError
+from k3check.report.clean import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_TYPES = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a text",
+    dict: "a table",
+    list: "a list",
+}
+# More than this is not read by anybody; the rest is counted.
+_LISTED = 20
+
+
+def problem(
+    code: str,
+    *,
+    where: str | None = None,
+    found: str | None = None,
+    accepted: str | None = None,
+    detail: str | None = None,
+    fix: str | None = None,
+    **values: Any,
+) -> UsageError:
+    """An error whose sentences come from the hints' texts.
+
+    Args:
+        code: ``K3C-nnn``.
+        where, found, accepted, detail: as in :class:`k3check.errors.UsageError`.
+        fix: a sentence that knows more than the code's own.
+        values: fill the placeholders of title and fix.
+    """
+    return UsageError(
+        code,
+        hints.title(code, values=values),
+        where=where,
+        found=found,
+        accepted=accepted,
+        fix=fix or hints.fix(code, values=values),
+        detail=detail,
+    )
+
+
+def scrubbed(error: UsageError, known: Iterable[str]) -> UsageError:
+    """The same error with secrets removed and control characters escaped in every text."""
+    known = tuple(known)
+
+    def safe(text: str | None) -> str | None:
+        if text is None:
+            return None
+        return clean(scrub(text, known))
+
+    return UsageError(
+        error.code,
+        safe(error.what) or "",
+        where=safe(error.where),
+        found=safe(error.found),
+        accepted=safe(error.accepted),
+        fix=safe(error.fix),
+        detail=safe(error.detail),
+    )
+
+
+def combined(problems: Sequence[UsageError]) -> UsageError:
+    """Several errors as one: the first, with the others in its detail."""
+    first, *rest = problems
+    if not rest:
+        return first
+    lines = [first.detail] if first.detail else []
+    lines.append(f"and {len(rest)} more:")
+    for other in rest[:_LISTED]:
+        line = str(other)
+        if other.found:
+            line += f"; found {other.found}"
+        if other.accepted:
+            line += f"; accepted: {other.accepted}"
+        lines.append(line)
+        if other.fix:
+            lines.append(f"  {other.fix}")
+    if len(rest) > _LISTED:
+        lines.append(f"... and {len(rest) - _LISTED} more")
+    return UsageError(
+        first.code,
+        first.what,
+        where=first.where,
+        found=first.found,
+        accepted=first.accepted,
+        fix=first.fix,
+        detail="\n".join(lines),
+    )
+
+
+def type_of(value: object) -> str:
+    """A value's type in the words of a configuration file."""
+    return _TYPES.get(type(value), type(value).__name__)
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that was probably meant: spelling and case may differ, else None."""
+    by_plain = {_plain(candidate): candidate for candidate in candidates}
+    # difflib is quadratic in the length; no name of ours comes near this one.
+    close = difflib.get_close_matches(_plain(name)[:80], by_plain, n=1, cutoff=0.6)
+    return by_plain[close[0]] if close else None

@@ -1,0 +1,168 @@
+"""Keeping keys out of everything that is shown.
+
+Two lines of defence: a value is masked by the name of its key, and every finished text is
+searched for the secrets that are known and for what looks like one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from k3check.report.clean import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_NAME = re.compile(
+    r"(?i)api[_-]?key|_key$|token$|^tokens$|secret|passw|bearer|authori[sz]ation|credential"
+    r"|private[_-]?key|^cookie$"
+)
+_SHAPES = (
+    re.compile(r"\bsk-[\w\-]{4,}"),
+    re.compile(r"(?i)\bbearer\s+\S{4,}"),
+    re.compile(r"\beyJ[\w\-]{8,}\.[\w.\-]+"),
+)
+_USERINFO = re.compile(r"(?<=//)[^/\s@]*@")
+_QUERY = re.compile(r"(?i)(?<=[?&])([\w\-]*(?:key|token|secret|passw)[\w\-]*)=[^&\s#]+")
+
+# A quoted value that follows a word, whatever sign stands between them.
+_QUOTED = re.compile(r"([\w\-]+)[\"']?\s*[=:]?\s*[\[{]?\s*[\"']+([^\"'\n]+)")
+# What a key looks like and a word does not: long, with letters and digits.
+_OPAQUE = re.compile(r"(?=[\w+/\-]*\d)(?=[\w+/\-]*[A-Za-z])[\w+/\-]{16,}")
+_NAMES = ("apikey", "authtoken", "accesstoken", "password", "secret")
+
+HIDDEN = "***"
+# A shorter secret cannot be told from ordinary words in a text.
+_SHORTEST = 6
+_SHOWN = 60
+
+
+def is_secret_key(name: object) -> bool:
+    """Whether a key's name says that its value is a secret (``api_key``, ``authToken`` ...)."""
+    return isinstance(name, str) and _NAME.search(name) is not None
+
+
+def nearly_secret_key(name: str) -> bool:
+    """Whether a name is a secret's or a misspelt one's (``api_kye``)."""
+    if is_secret_key(name):
+        return True
+    plain = name.casefold().replace("_", "").replace("-", "")[:40]
+    return bool(difflib.get_close_matches(plain, _NAMES, n=1, cutoff=0.8))
+
+
+def hide_opaque(text: str) -> str:
+    """Blank what looks like a key in text whose meaning is not known; lengths stay."""
+    return _OPAQUE.sub(lambda match: "*" * len(match[0]), text)
+
+
+def is_secret_path(path: Iterable[object]) -> bool:
+    """Whether any part of a key path names a secret."""
+    return any(is_secret_key(part) for part in path)
+
+
+def mask(secret: str) -> str:
+    """A secret's recognisable rest: ``sk-…f3`` from 20 characters on, else ``***``."""
+    if len(secret) < 20:
+        return HIDDEN
+    return escaped(f"{secret[:3]}…{secret[-2:]}")
+
+
+def escaped(text: str) -> str:
+    """A text as one line that is safe to print; a line break in a value is worth seeing."""
+    return clean(text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t"))
+
+
+def scrub(text: str, known: Iterable[str] = ()) -> str:
+    """Remove known secrets and everything that looks like one from a text.
+
+    Args:
+        text: any text that is about to be shown.
+        known: the values of secrets; each is replaced wherever it stands.
+    """
+    for secret in sorted({s for s in known if len(s) >= _SHORTEST}, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    for shape in _SHAPES:
+        text = shape.sub(HIDDEN, text)
+    text = _USERINFO.sub(f"{HIDDEN}@", text)
+    return _QUERY.sub(rf"\1={HIDDEN}", text)
+
+
+def secrets_in(data: Any) -> tuple[str, ...]:
+    """Every text in parsed data that stands under a secret's name."""
+    found: list[str] = []
+    todo: list[tuple[Any, bool]] = [(data, False)]
+    while todo:
+        value, hidden = todo.pop()
+        if isinstance(value, dict):
+            todo += [(child, hidden or is_secret_key(key)) for key, child in value.items()]
+        elif isinstance(value, list):
+            todo += [(child, hidden) for child in value]
+        elif hidden and isinstance(value, str):
+            # A key is often shown without the blanks and quotes that were pasted around it.
+            found += [value, value.strip(" \t\r\n\"'")]
+    return tuple(found)
+
+
+def masked(value: Any, path: Sequence[object] = (), known: Iterable[str] = ()) -> Any:
+    """A value as plain JSON-able data with its secrets masked.
+
+    Args:
+        value: what a configuration holds: texts, numbers, tables, lists.
+        path: the key path of the value; a secret's name in it masks all texts and numbers below.
+        known: secrets to remove from texts under other names.
+
+    Returns:
+        The same structure; NaN and infinity become texts.
+    """
+    if isinstance(value, dict):
+        return {
+            scrub(escaped(str(key)), known): masked(child, (*path, key), known)
+            for key, child in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [masked(child, path, known) for child in value]
+    if is_secret_path(path) and value is not None:
+        return mask(value) if isinstance(value, str) else HIDDEN
+    if isinstance(value, str):
+        return escaped(scrub(value, known))
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def shown(value: Any, path: Sequence[object] = (), known: Iterable[str] = ()) -> str:
+    """A value as one short line of text with its secrets masked."""
+    value = masked(value, path, known)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None:
+        return "not set"
+    text = value if isinstance(value, str) else _inline(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, dict | list):
+        import json
+
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def secrets_in_text(text: str) -> tuple[str, ...]:
+    """The quoted values after secrets' names in a text that may not parse."""
+    return tuple(m[2] for m in _QUOTED.finditer(text) if nearly_secret_key(m[1]))
+
+
+def known_secrets(*sources: Mapping[str, Any] | str | None) -> tuple[str, ...]:
+    """Collect the secrets of parsed data and of single values."""
+    found: list[str] = []
+    for source in sources:
+        if isinstance(source, str):
+            found += [source, source.strip(" \t\r\n\"'")]
+        elif source is not None:
+            found += secrets_in(source)
+    return tuple(dict.fromkeys(secret for secret in found if secret))
