@@ -1,1 +1,1 @@
-"""TODO"""
+"""Naming the mistake: which known fault produces what a failing operator returned."""

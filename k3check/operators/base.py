@@ -192,17 +192,20 @@ class Fault:
 
     Attributes:
         code, slug: identify its texts in :mod:`k3check.hints`.
-        semantics: the wrong semantics, None when the mistake is in ``transform``.
-        transform: applied to the outputs of the right semantics; gets (outputs, inputs).
-        rounding: True for a mistake of precision: it is evaluated with ``arithmetic`` instead of
-            in float64.
+        changes: fields of the semantics that it gets wrong, with the wrong values.
+        transform: applied to the outputs, ``transform(outputs, inputs) -> outputs``.
+        values: fill the placeholders of its texts (the chunk size ...).
     """
 
     code: str
     slug: str
-    semantics: Any = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
     transform: Callable[[Tensors, Tensors], Tensors] | None = None
-    arithmetic: Arithmetic | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def applied(self, semantics: Any) -> Any:
+        """The semantics with this mistake in it."""
+        return replace(semantics, **self.changes) if self.changes else semantics
 
 
 def fit_needs(case: Case, interface: Any) -> Case | str:
@@ -229,7 +232,8 @@ class Operator:
         evaluate: ``evaluate(semantics, interface, inputs, arithmetic) -> outputs``: the reference
             in exact arithmetic, the baseline in the recipe's.
         builtin: ``builtin(settings) -> callable`` in the ``k3check`` convention.
-        faults: ``faults(semantics, interface) -> faults`` that are mistakes against these.
+        faults: ``faults(semantics, interface, recipe) -> faults``: the mistakes against these
+            that a callable of this interface can make.
         fit: ``fit(case, interface)``: the case as the interface can take it, or why it cannot.
         baseline: like ``evaluate``, for an operator whose plainest low-precision form is another
             one than its reference's; None for the same.
@@ -249,7 +253,7 @@ class Operator:
     present: Callable[[Tensors, Any, Any, Recipe], Tensors]
     evaluate: Callable[[Any, Any, Tensors, Arithmetic], Tensors]
     builtin: Callable[[Mapping[str, Mapping[str, Any]]], Callable[..., Any]]
-    faults: Callable[[Any, Any], Sequence[Fault]] = lambda _semantics, _interface: ()
+    faults: Callable[[Any, Any, Recipe], Sequence[Fault]] = lambda _s, _i, _r: ()
     fit: Callable[[Case, Any], Case | str] = fit_needs
     baseline: Callable[[Any, Any, Tensors, Arithmetic], Tensors] | None = None
     block_operands: bool = False

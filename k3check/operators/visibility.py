@@ -48,7 +48,10 @@ def visibility(
     )
     if not judged.limits:
         return math.inf if judged.problem is not None else 0.0
-    return max(judged.metrics[key] / limit for key, limit in judged.limits.items() if limit > 0)
+    found = {key: (judged.metrics[key], limit) for key, limit in judged.limits.items()}
+    if any(value > 0 and limit == 0 for value, limit in found.values()):
+        return math.inf
+    return max(value / limit for value, limit in found.values() if limit > 0)
 
 
 def outputs_of(

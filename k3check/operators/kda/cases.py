@@ -248,6 +248,7 @@ SEQUENCES: tuple[Case, ...] = (
         tokens=1,
         batch=3,
         gate="medium",
+        profile="quick",
     ),
     _case(
         "scaled",

@@ -58,7 +58,9 @@ def one_chunk(
     q, k, v, g, beta = block
     low = arithmetic.operands
     G = g.cumsum(dim=2)
-    decay = pair_decay(G)
+    if semantics.sum_rounding != "none":
+        G = G.to(getattr(torch, semantics.sum_rounding)).to(g.dtype)
+    decay = pair_decay(G) if semantics.pair_form == "difference" else factored_decay(G)
     A = torch.einsum("bhik,bhjk,bhijk->bhij", k, k, decay)
     P = torch.einsum("bhik,bhjk,bhijk->bhij", q, k, decay)
     if semantics.intra == "no_decay":
@@ -98,6 +100,31 @@ def pair_decay(G: torch.Tensor) -> torch.Tensor:
     return difference.masked_fill(future[..., None], -torch.inf).exp()
 
 
+def factored_decay(G: torch.Tensor) -> torch.Tensor:
+    """The same as exp(G_i) * exp(-G_j) in float32: the second factor overflows beyond 88.7."""
+    narrow = G.float()
+    pairs = narrow.exp().unsqueeze(3) * (-narrow).exp().unsqueeze(2)
+    C = G.shape[2]
+    allowed = torch.ones(C, C, dtype=pairs.dtype, device=G.device).tril()
+    return (pairs * allowed[..., None]).to(G.dtype)
+
+
+def half_doubling(L: torch.Tensor) -> torch.Tensor:
+    """(I + L)^-1 as (I - L)(I + L^2)(I + L^4) ..., every product rounded to float16.
+
+    Exact in exact arithmetic, since L is nilpotent; its intermediates are not bounded by the
+    inverse's entries.
+    """
+    half = torch.float16
+    eye = torch.eye(L.shape[-1], dtype=L.dtype, device=L.device)
+    inverse, power, reach = (eye - L).to(half), L.to(half), 2
+    while reach < L.shape[-1]:
+        power = (power.to(L.dtype) @ power.to(L.dtype)).to(half)
+        inverse = (inverse.to(L.dtype) @ (eye + power.to(L.dtype))).to(half)
+        reach *= 2
+    return inverse.to(L.dtype)
+
+
 def solve(
     semantics: KdaSemantics, A: torch.Tensor, beta: torch.Tensor, right: torch.Tensor
 ) -> torch.Tensor:
@@ -117,6 +144,8 @@ def solve(
             term = -(L @ term)
             total = total + term
         return total
+    if semantics.inverse == "half_doubling":
+        return half_doubling(L) @ right
     eye = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
     if semantics.system == "transposed":
         return torch.linalg.solve_triangular((eye + L).transpose(-1, -2), right, upper=True)
@@ -137,6 +166,4 @@ def tail_state(
         return entering
     if semantics.tail == "padded_decay":  # padding rows decay like the last valid one
         return state * (g[:, :, -1] * (chunk - g.shape[2])).exp().unsqueeze(-1)
-    if semantics.tail == "full_last_chunk":  # the end is taken at row C of a zero-filled buffer
-        return state * (-g.sum(dim=2)).exp().unsqueeze(-1).clamp(max=1e6)
     return state

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from k3check.operators.base import Family, Operator, Output
+from dataclasses import replace
+from functools import partial
+
+import torch
+
+from k3check.operators.base import Arithmetic, Family, Operator, Output, Recipe, rounding
 from k3check.operators.kda import (
     article,
     candidate,
     cases,
     conventions,
+    faults,
     gate_operator,
     present,
     reference,
@@ -16,6 +22,19 @@ from k3check.operators.kda.semantics import SEMANTICS
 
 OUTPUT = Output("output", ("batch", "token", "head", "channel"))
 STATE = Output("final_state", ("batch", "head", "key", "channel"), dtype="state")
+
+
+def legal_recipes(recipe: Recipe) -> dict[str, Arithmetic]:
+    """Other roundings that released kernels use: FlashKDA and flashinfer keep a bfloat16 state."""
+    low = recipe.io in (torch.bfloat16, torch.float16)
+    if not low:
+        return {}
+    operands = rounding(recipe, block_operands=True)
+    found = {"operands rounded before products": operands}
+    if recipe.state != recipe.io:
+        name = str(recipe.io).removeprefix("torch.")
+        found[f"{name} state"] = replace(operands, state=recipe.io)
+    return found
 
 
 def _operator(name: str, suite: str, title: str) -> Operator:
@@ -35,6 +54,8 @@ def _operator(name: str, suite: str, title: str) -> Operator:
         fit=cases.fit,
         baseline=reference.chunkwise_baseline if name == "kda_chunk" else None,
         block_operands=name == "kda_chunk",
+        faults=partial(faults.faults, chunked=name == "kda_chunk"),
+        legal=legal_recipes,
     )
 
 

@@ -179,5 +179,4 @@ def scale_value(semantics: KdaSemantics, K: int, V: int, given: float | None) ->
         "value": V**-0.5,
         "inverse": 1 / usual,
         "twice": usual * usual,
-        "key_heads": usual * K**-0.25,
     }[semantics.scale]

@@ -213,6 +213,8 @@ def run_tokens(
         (output [B, HV, T, V], state after the last token [B, HV, K, V]).
     """
     alpha = part.g.exp().unsqueeze(-1)
+    if semantics.decay_rounding == "bfloat16":
+        alpha = alpha.bfloat16().to(alpha.dtype)
     if semantics.decay == "none":
         alpha = torch.ones_like(alpha)
     elif semantics.decay == "twice":

@@ -57,7 +57,7 @@ class KdaSemantics:
     norm: Literal["both", "q_only", "k_only", "none", "rms", "l1"] = "both"
     norm_eps: float = 1e-6
     eps_on: Literal["sum", "mean", "outside", "squared_sum_max"] = "sum"
-    scale: Literal["key", "none", "value", "inverse", "twice", "key_heads"] = "key"
+    scale: Literal["key", "none", "value", "inverse", "twice"] = "key"
 
     # --- order and terms of the recurrence ----------------------------------------------------
     decay: Literal["before", "after", "none", "twice"] = "before"
@@ -98,7 +98,18 @@ class KdaSemantics:
     ] = "solve"
     intra: Literal["inclusive", "strict", "no_decay", "full"] = "inclusive"
     inter: Literal["decayed", "undecayed", "exclusive", "dropped"] = "decayed"
-    tail: Literal["valid", "padded_decay", "dropped", "full_last_chunk"] = "valid"
+    tail: Literal["valid", "padded_decay", "dropped"] = "valid"
+
+    # --- precision in places where it is lost by mistake ----------------------------------------
+    #: alpha rounded to bfloat16 before it multiplies the state
+    decay_rounding: Literal["none", "bfloat16"] = "none"
+    #: the cumulative log decay of a chunk kept in bfloat16 or float16
+    sum_rounding: Literal["none", "bfloat16", "float16"] = "none"
+    #: decay between two tokens of a chunk: of their difference, or of exp(G_i) * exp(-G_j) with
+    #: float32's range
+    pair_form: Literal["difference", "factored"] = "difference"
+    #: the chunk's system solved, or inverted by repeated squaring in half precision
+    inverse: Literal["solve", "half_doubling"] = "solve"
 
 
 K3 = KdaSemantics()

@@ -1,0 +1,58 @@
+"""From the nearest faults to the diagnoses of a finding: this is it, one of these, or unknown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from k3check.diagnose.nearest import CLEAR, Match, Nearest
+from k3check.report.model import Confidence, Diagnosis
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+#: More suspects than this help nobody.
+SHOWN = 5
+
+
+def diagnoses(found: Nearest) -> tuple[Diagnosis, ...]:
+    """Ranked diagnoses; empty for "unknown".
+
+    One fault that alone explains everything by a clear margin is ``high``; one of a group that
+    predicts the same, or one without a clear margin, is ``medium``; faults that explain the cases
+    but predict otherwise are leads, ``low``.
+    """
+    if not found.group:
+        return ()
+    codes = distinct(found.group)
+    unique = len(codes) == 1
+    clear = found.margin >= CLEAR and not found.others
+    confidence = Confidence.HIGH if unique and clear else Confidence.MEDIUM
+    ranked = [_diagnosis(m, f, confidence, found.margin) for m in codes for f in m.faults]
+    ranked += [
+        _diagnosis(m, f, Confidence.LOW, None) for m in distinct(found.others) for f in m.faults
+    ]
+    return tuple(ranked[:SHOWN])
+
+
+def distinct(matches: Sequence[Match]) -> list[Match]:
+    """The best match of every code (a fault may exist in several chunk sizes)."""
+    best: dict[tuple[str, ...], Match] = {}
+    for match in sorted(matches, key=lambda m: (len(m.faults), m.residual)):
+        best.setdefault(match.name, match)
+    return list(best.values())
+
+
+def _diagnosis(
+    match: Match, fault: object, confidence: Confidence, margin: float | None
+) -> Diagnosis:
+    from k3check.operators.base import Fault
+
+    assert isinstance(fault, Fault)
+    return Diagnosis(
+        code=fault.code,
+        confidence=confidence,
+        residual=match.residual,
+        margin=margin,
+        values=dict(fault.values),
+    )

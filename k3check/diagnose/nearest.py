@@ -1,0 +1,228 @@
+"""The nearest known mistakes to what a candidate returned, over all cases that ran.
+
+A fault predicts outputs. Its residual on a case is the distance between prediction and what came
+out, in units of what rounding costs there; its residual over all cases is the largest. A fault
+whose residual is at most :data:`NEAR` explains everything that was seen. Faults that predict the
+same on all given inputs cannot be told apart and are reported as one group; how far the next
+distinguishable fault is, is the margin.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from k3check.diagnose.record import distance
+from k3check.operators.base import EXACT, Fault, rounding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import torch
+
+    from k3check.diagnose.record import Record
+    from k3check.operators.base import Arithmetic, Candidate, Tensors
+
+#: A fault explains a case if what it predicts is within this many units of what came out.
+NEAR = 2.0
+#: The next distinguishable fault must be this many times as far away for "this is it".
+CLEAR = 2.0
+#: Beyond this residual a fault is given up; it only serves as the next best.
+FAR = 100.0
+#: A prediction that its own rounding moves by more than this says nothing.
+SOUND = 0.05
+#: How many faults are combined with all others when no single one fits.
+SEEDS = 12
+
+
+@dataclass(frozen=True)
+class Match:
+    """A fault, or two at once, with its residual over all cases.
+
+    Attributes:
+        faults: one, or two that were combined.
+        residual: in units, the largest over the cases.
+    """
+
+    faults: tuple[Fault, ...]
+    residual: float
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """Identity for grouping: the codes."""
+        return tuple(fault.code for fault in self.faults)
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The result of a search.
+
+    Attributes:
+        group: matches that explain everything and predict the same; empty if none does.
+        others: further matches that explain everything but predict something else.
+        margin: residual of the nearest fault outside the group over the group's.
+        complete: whether the search ended before its time did.
+    """
+
+    group: tuple[Match, ...] = ()
+    others: tuple[Match, ...] = ()
+    margin: float = math.inf
+    complete: bool = True
+
+
+def nearest(
+    candidate: Candidate,
+    records: Sequence[Record],
+    *,
+    budget_s: float = 10.0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Nearest:
+    """Search the operator's faults, then pairs of them, for one that explains all records."""
+    if not any(seen.failed for seen in records):
+        return Nearest()
+    deadline = clock() + budget_s
+    ordered = sorted(records, key=lambda r: (not r.failed, r.size))
+    known = candidate.operator.faults(candidate.semantics, candidate.interface, candidate.recipe)
+    singles, complete = _search(candidate, ((f,) for f in known), ordered, deadline, clock)
+    found = [m for m in singles if m.residual <= NEAR]
+    everything = singles
+    if not found and complete:
+        seeds = sorted(singles, key=lambda m: m.residual)[:SEEDS]
+        pairs, complete = _search(
+            candidate, _pairs([m.faults[0] for m in seeds], known), ordered, deadline, clock
+        )
+        found = [m for m in pairs if m.residual <= NEAR]
+        everything = singles + pairs
+    if not found:
+        return Nearest(complete=complete)
+    best = min(found, key=lambda m: m.residual)
+    group, others = _same_prediction(candidate, best, found, ordered)
+    inside = {id(m) for m in group}
+    rest = [m.residual for m in everything if id(m) not in inside]
+    margin = min(rest, default=math.inf) / max(best.residual, 0.5)
+    return Nearest(tuple(group), tuple(others), margin, complete)
+
+
+def predict(
+    candidate: Candidate, faults: Sequence[Fault], inputs: Tensors, arithmetic: Arithmetic = EXACT
+) -> Tensors:
+    """What a candidate with these mistakes returns; without rounding, unless told otherwise."""
+    semantics = candidate.semantics
+    for fault in faults:
+        semantics = fault.applied(semantics)
+    outputs = candidate.operator.evaluate(semantics, candidate.interface, inputs, arithmetic)
+    for fault in faults:
+        if fault.transform is not None:
+            outputs = fault.transform(outputs, inputs)
+    return outputs
+
+
+def residual(candidate: Candidate, faults: Sequence[Fault], seen: Record) -> float | None:
+    """Largest distance over the outputs between prediction and what came out, in units.
+
+    A mistake can make the operator itself ill-conditioned: without the norm of k the state
+    explodes, and two correct evaluations of the *wrong* formula differ by far more than rounding
+    costs the right one. So a prediction that is not near at once is evaluated in the recipe's
+    arithmetic too, and its own rounding counts as the unit.
+
+    Returns:
+        None if rounding decides the prediction, so that the case says nothing about the fault.
+    """
+    predicted = predict(candidate, faults, seen.inputs)
+    gaps = {name: _gap(predicted[name], seen, name) for name in seen.unit}
+    worst = max(gap / seen.unit[name] for name, gap in gaps.items())
+    if worst <= NEAR or all(SOUND < gap < math.inf for gap in gaps.values()):
+        return worst
+    low = rounding(candidate.recipe, block_operands=candidate.operator.block_operands)
+    rounded = predict(candidate, faults, seen.inputs, low)
+    worst = 0.0
+    for name, gap in gaps.items():
+        own = distance(rounded[name], predicted[name])
+        if own > SOUND:
+            return None
+        worst = max(worst, gap / max(seen.unit[name], own + 0.5 * seen.unit[name]))
+    return worst
+
+
+def _gap(predicted: torch.Tensor, seen: Record, name: str) -> float:
+    """Distance against the larger of prediction and reference.
+
+    A prediction that is almost zero has no relative error worth judging.
+    """
+    if predicted.shape != seen.actual[name].shape:
+        return math.inf
+    gap = distance(seen.actual[name], predicted)
+    size = predicted.double().nan_to_num().norm().item()
+    full = seen.reference[name].double().norm().item()
+    return gap if size >= full or full == 0 or not math.isfinite(gap) else gap * size / full
+
+
+def _search(
+    candidate: Candidate,
+    sets: Iterator[tuple[Fault, ...]],
+    records: Sequence[Record],
+    deadline: float,
+    clock: Callable[[], float],
+) -> tuple[list[Match], bool]:
+    """Residuals of sets of faults; a set that misses one case by far is not tried on the next."""
+    matches: list[Match] = []
+    for faults in sets:
+        if clock() > deadline:
+            return matches, False
+        worst, told = 0.0, False
+        for seen in records:
+            try:
+                one = residual(candidate, faults, seen)
+            except (RuntimeError, ValueError, IndexError, KeyError):
+                one = math.inf  # the mistake has no meaning on these shapes
+            if one is None:
+                continue
+            told = told or seen.failed
+            worst = max(worst, one)
+            if worst > FAR:
+                break
+        matches.append(Match(faults, worst if told else math.inf))
+    return matches, True
+
+
+def _pairs(seeds: Sequence[Fault], known: Sequence[Fault]) -> Iterator[tuple[Fault, ...]]:
+    """Pairs of mistakes in different choices, the likeliest first."""
+    tried = set()
+    for one, other in [*combinations(seeds, 2), *((s, k) for s in seeds for k in known)]:
+        key = frozenset((id(one), id(other)))
+        if len(key) < 2 or key in tried or not _compatible(one, other):
+            continue
+        tried.add(key)
+        yield one, other
+
+
+def _compatible(one: Fault, other: Fault) -> bool:
+    """Two mistakes that can be made at once: no choice has two values."""
+    return (
+        all(other.changes.get(name, value) == value for name, value in one.changes.items())
+        and one.code != other.code
+    )
+
+
+def _same_prediction(
+    candidate: Candidate, best: Match, found: Sequence[Match], records: Sequence[Record]
+) -> tuple[list[Match], list[Match]]:
+    """Split matches into those that predict what the best predicts, and the others."""
+    group: list[Match] = [best]
+    others: list[Match] = []
+    predictions = [predict(candidate, best.faults, seen.inputs) for seen in records]
+    for match in found:
+        if match is best:
+            continue
+        same = True
+        for seen, mine in zip(records, predictions, strict=True):
+            theirs = predict(candidate, match.faults, seen.inputs)
+            gaps = (distance(theirs[n], mine[n]) / one for n, one in seen.unit.items())
+            if any(gap > 1.0 for gap in gaps):
+                same = False
+                break
+        (group if same else others).append(match)
+    return group, others
