@@ -82,13 +82,19 @@ class Progress:
 
     def _appear(self) -> None:
         # rich's progress is imported only when something takes long enough to need it
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
         with self._lock:
             if self._closed:
                 return
             self._display = Progress(
-                TextColumn("{task.completed}/{task.total}", markup=False),
+                MofNCompleteColumn(),
                 BarColumn(bar_width=16),
                 TimeElapsedColumn(),
                 TextColumn("{task.description}", markup=False),
