@@ -217,7 +217,7 @@ def check_signature(
     passed = {*convention.required, *convention.typical, *spec.options}
     if convention.positional:
         missing: list[str] = []
-        surplus = list(must)[len(convention.required) + 1 :]
+        surplus = [n for n in must[len(convention.required) + 1 :] if n not in passed]
     else:
         catches = takes_any_keyword(target)
         missing = [] if catches else [n for n in convention.required if n not in names]
