@@ -8,11 +8,12 @@ baseline happens to be exact. Output and state are judged apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from k3check.compare import sets
 from k3check.compare.metrics import Measurement, measure
 from k3check.report.model import Message, Outcome
 
@@ -84,17 +85,40 @@ def judge(
     """
     wanted = [output for output in outputs if output.name in reference]
     for output in wanted:
-        problem = form_problem(output, actual.get(output.name), reference[output.name], recipe)
+        if output.compare == "set":
+            problem = sets.form_problem(output, actual.get(output.name), reference)
+        else:
+            problem = form_problem(output, actual.get(output.name), reference[output.name], recipe)
         if problem is not None:
             return Judgement(Outcome.FAIL, problem, location={"tensor": output.name})
     on_cpu = {output.name: actual[output.name].detach().cpu() for output in wanted}
-    for output in wanted:
+    valued = [output for output in wanted if output.compare == "values"]
+    for output in valued:
         problem, location = content_problem(
             output, on_cpu[output.name], reference[output.name], inputs
         )
         if problem is not None:
             return Judgement(Outcome.FAIL, problem, location=location)
-    return judge_values(wanted, on_cpu, reference, baseline, recipe, tolerance)
+    agreement = sets.agree(wanted, on_cpu, reference, baseline)
+    on_cpu, reference, baseline = (
+        agreement.judged(valued, tensors) for tensors in (on_cpu, reference, baseline)
+    )
+    judgement = judge_values(valued, on_cpu, reference, baseline, recipe, tolerance)
+    return with_agreement(judgement, agreement)
+
+
+def with_agreement(judgement: Judgement, agreement: sets.Agreement) -> Judgement:
+    """The verdict on values together with that on sets; other ids explain other values."""
+    wrong = agreement.problem is not None
+    return replace(
+        judgement,
+        outcome=Outcome.FAIL if wrong else judgement.outcome,
+        problem=agreement.problem or judgement.problem,
+        metrics={**agreement.metrics, **judgement.metrics},
+        limits={**agreement.limits, **judgement.limits},
+        location=agreement.location if wrong else judgement.location,
+        notes=[*agreement.notes, *judgement.notes],
+    )
 
 
 def form_problem(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from k3check.compare.verdict import judge
@@ -64,7 +63,5 @@ def outputs_of(
 ) -> Tensors:
     """What a callable with the mistake would return."""
     low = rounding(recipe, block_operands=operator.block_operands)
-    if fault.arithmetic is not None:
-        low = replace(fault.arithmetic, output=recipe.io, state=recipe.state)
     outputs = operator.evaluate(fault.applied(semantics), interface, inputs, low)
     return outputs if fault.transform is None else fault.transform(outputs, inputs)

@@ -1,0 +1,1 @@
+"""The mixture of experts: router, activation, and the latent layer around them."""

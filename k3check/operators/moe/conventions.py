@@ -1,0 +1,286 @@
+"""How callables of the field take and return routing and activations."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from k3check.operators.base import Binding, Convention, Tensors
+from k3check.operators.moe.semantics import RouterInterface, SituInterface
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def routing(result: Any, inputs: Tensors) -> Tensors:
+    """(ids, weights) or (weights, ids), told apart by dtype, as ids and dense weights.
+
+    Returns:
+        ``ids`` [T, k] ascending and ``weights`` [T, E]. Whatever cannot be brought into that form
+        is handed on as it is: the comparison says what is wrong with it.
+    """
+    parts = [x for x in result if isinstance(x, torch.Tensor)] if _many(result) else []
+    ids = next((x for x in parts if not x.is_floating_point()), None)
+    weights = next((x for x in parts if x.is_floating_point()), None)
+    if ids is None:
+        return {"ids": parts[0] if parts else result, "weights": parts[-1] if parts else None}
+    if weights is None:
+        return {"ids": ids, "weights": None}
+    ids = ids.reshape(-1, ids.shape[-1]).long()
+    weights = weights.reshape(-1, weights.shape[-1])
+    E = inputs["bias"].shape[0]
+    if weights.shape != ids.shape:
+        return {"ids": ids, "weights": weights}
+    known = (ids >= 0) & (ids < E)
+    dense = weights.new_zeros(len(ids), E)
+    dense = dense.scatter_add(1, ids.clamp(0, E - 1), torch.where(known, weights, 0))
+    return {"ids": ids.sort(-1).values, "weights": dense}
+
+
+def _many(result: Any) -> bool:
+    return isinstance(result, (tuple, list))
+
+
+def _bind_router(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        return routing(target(**{**inputs, **options}), inputs)
+
+    return Binding(RouterInterface(), call)
+
+
+def _bind_hf_gate(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    """KimiMoEGate.forward as a function: self carries the weights and the configuration."""
+
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        E, D = inputs["weight"].shape
+        gate = SimpleNamespace(
+            weight=inputs["weight"],
+            e_score_correction_bias=inputs["bias"],
+            top_k=inputs["top_k"],
+            num_experts=E,
+            n_routed_experts=E,
+            gating_dim=D,
+            routed_scaling_factor=inputs["scaling"],
+            moe_router_activation_func="sigmoid",
+            scoring_func="sigmoid",
+            moe_renormalize=inputs["renormalize"],
+            norm_topk_prob=inputs["renormalize"],
+            num_expert_group=1,
+            n_group=1,
+            topk_group=1,
+            topk_method="noaux_tc",
+            use_grouped_topk=True,
+            training=False,
+            **options,
+        )
+        return routing(target(gate, inputs["hidden"].unsqueeze(0)), inputs)
+
+    return Binding(RouterInterface(), call)
+
+
+def _bind_vllm(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    """fused_grouped_topk / grouped_topk: logits in, (weights, ids) out."""
+    scaled = names is None or "routed_scaling_factor" in names
+
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        arguments = {
+            "hidden_states": inputs["hidden"],
+            "gating_output": inputs["logits"],
+            "topk": inputs["top_k"],
+            "renormalize": inputs["renormalize"],
+            "num_expert_group": 1,
+            "topk_group": 1,
+            "scoring_func": "sigmoid",
+            "e_score_correction_bias": inputs["bias"],
+        }
+        if scaled:
+            arguments["routed_scaling_factor"] = inputs["scaling"]
+        return routing(target(**{**arguments, **options}), inputs)
+
+    supports = frozenset({"renormalize", "scaling"} if scaled else {"renormalize"})
+    return Binding(RouterInterface(logits=True, supports=supports), call)
+
+
+def _bind_sglang(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    """biased_grouped_topk: logits in, (weights, ids) out."""
+    scaled = names is None or "routed_scaling_factor" in names
+
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        arguments = {
+            "hidden_states": inputs["hidden"],
+            "gating_output": inputs["logits"],
+            "correction_bias": inputs["bias"],
+            "topk": inputs["top_k"],
+            "renormalize": inputs["renormalize"],
+            "num_expert_group": 1,
+            "topk_group": 1,
+        }
+        if scaled:
+            arguments["routed_scaling_factor"] = inputs["scaling"]
+        return routing(target(**{**arguments, **options}), inputs)
+
+    supports = frozenset({"renormalize", "scaling"} if scaled else {"renormalize"})
+    return Binding(RouterInterface(logits=True, supports=supports), call)
+
+
+def _bind_logits(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    """(logits, bias, top_k): the least that a router kernel takes."""
+
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        result = target(inputs["logits"], inputs["bias"], inputs["top_k"], **options)
+        return routing(result, inputs)
+
+    return Binding(RouterInterface(logits=True, supports=frozenset()), call)
+
+
+ROUTER_CONVENTIONS = {
+    c.name: c
+    for c in (
+        Convention(
+            "k3check",
+            "hidden [T, D], weight [E, D], bias [E] -> (ids, weights) in either order",
+            ("hidden", "weight", "bias", "top_k"),
+            _bind_router,
+            typical=("renormalize", "scaling"),
+        ),
+        Convention(
+            "hf",
+            "KimiMoEGate.forward of the released model, called with a stand-in for self",
+            ("self", "hidden_states"),
+            _bind_hf_gate,
+            positional=True,
+        ),
+        Convention(
+            "vllm",
+            "fused_grouped_topk and grouped_topk: logits in",
+            ("hidden_states", "gating_output", "topk", "renormalize", "e_score_correction_bias"),
+            _bind_vllm,
+            typical=("num_expert_group", "topk_group", "scoring_func", "routed_scaling_factor"),
+        ),
+        Convention(
+            "sglang",
+            "biased_grouped_topk: logits in",
+            ("hidden_states", "gating_output", "correction_bias", "topk", "renormalize"),
+            _bind_sglang,
+            typical=("num_expert_group", "topk_group", "routed_scaling_factor"),
+        ),
+        Convention(
+            "logits",
+            "(logits [T, E], bias [E], top_k), weights renormalised, no factor",
+            ("logits", "bias", "top_k"),
+            _bind_logits,
+            positional=True,
+        ),
+    )
+}
+
+
+def _bind_packed(first: str) -> Callable[[frozenset[str] | None, Mapping[str, Any]], Binding]:
+    """x [..., 2 I] with beta and linear_beta where the callable takes them."""
+
+    def bind(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+        betas = names is None or {"beta", "linear_beta"} <= names
+
+        def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+            x = inputs["x"]
+            if first == "up":
+                x = torch.cat(x.chunk(2, dim=-1)[::-1], dim=-1)
+            given = {"beta": inputs["beta"], "linear_beta": inputs["linear_beta"]} if betas else {}
+            return {"output": target(x, **{**given, **options})}
+
+        return Binding(SituInterface(supports=_supports(betas)), call)
+
+    return bind
+
+
+def _supports(betas: bool) -> frozenset[str]:
+    return frozenset({"betas", "uncapped"} if betas else ())
+
+
+def _bind_pair(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    """gate and up as two tensors."""
+    betas = names is None or {"beta", "linear_beta"} <= names
+
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        given = {"beta": inputs["beta"], "linear_beta": inputs["linear_beta"]} if betas else {}
+        return {"output": target(inputs["gate"], inputs["up"], **{**given, **options})}
+
+    return Binding(SituInterface(packed=False, supports=_supports(betas)), call)
+
+
+def _bind_module(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    """A class: SituAndMul(beta, linear_beta)(x), as in vLLM and TensorRT-LLM."""
+
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        bounds = {"beta": inputs["beta"], "linear_beta": inputs["linear_beta"]}
+        return {"output": target(**{**bounds, **options})(inputs["x"])}
+
+    return Binding(SituInterface(), call)
+
+
+def _bind_out(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    """k3_situ_glu(y, x [2 n], n, b1, b2) of kimi-k3-in-c: one token a call, y written."""
+
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        x = inputs["x"]
+        n = x.shape[-1] // 2
+        y = torch.full((len(x), n), float("nan"), dtype=x.dtype, device=x.device)
+        for t in range(len(x)):
+            target(y[t], x[t], n, inputs["beta"], inputs["linear_beta"], **options)
+        return {"output": y}
+
+    return Binding(SituInterface(supports=frozenset({"betas"})), call)
+
+
+SITU_CONVENTIONS = {
+    c.name: c
+    for c in (
+        Convention(
+            "k3check",
+            "x [..., 2 I], gate first, beta, linear_beta",
+            ("x",),
+            _bind_packed("gate"),
+            typical=("beta", "linear_beta"),
+            positional=True,
+        ),
+        Convention(
+            "megatron",
+            "situ_and_mul(inputs [..., 2 I], beta, linear_beta), gate first",
+            ("inputs",),
+            _bind_packed("gate"),
+            typical=("beta", "linear_beta"),
+            positional=True,
+        ),
+        Convention(
+            "up-first",
+            "x [..., 2 I] with the up branch in the first half",
+            ("up_gate",),
+            _bind_packed("up"),
+            typical=("beta", "linear_beta"),
+            positional=True,
+        ),
+        Convention(
+            "pair",
+            "gate and up as two tensors",
+            ("gate", "up"),
+            _bind_pair,
+            typical=("beta", "linear_beta"),
+            positional=True,
+        ),
+        Convention(
+            "module",
+            "a class SituAndMul(beta, linear_beta) whose instances take x [..., 2 I]",
+            ("beta", "linear_beta"),
+            _bind_module,
+        ),
+        Convention(
+            "out",
+            "kimi-k3-in-c: (y, x [2 n], n, b1, b2), one token, y written",
+            ("y", "x", "n", "b1", "b2"),
+            _bind_out,
+            positional=True,
+        ),
+    )
+}

@@ -1,0 +1,51 @@
+"""The operators of the mixture of experts, put together."""
+
+from __future__ import annotations
+
+from k3check.operators.base import Family, Operator, Output
+from k3check.operators.moe import (
+    candidate,
+    conventions,
+    faults,
+    router,
+    router_cases,
+    situ,
+    situ_cases,
+)
+from k3check.operators.moe.semantics import ROUTER, SITU
+
+MOE_ROUTER = Operator(
+    name="moe_router",
+    suite="moe",
+    title="choice and weights of the experts",
+    semantics={"k3": ROUTER, "kimi-linear": ROUTER},
+    outputs=(
+        Output("ids", ("token", "slot"), dtype="any", compare="set"),
+        Output("weights", ("token", "expert"), dtype="any"),
+    ),
+    cases=router_cases.CASES,
+    conventions=conventions.ROUTER_CONVENTIONS,
+    raw=router_cases.raw,
+    present=router_cases.present,
+    evaluate=router.evaluate,
+    builtin=candidate.router_builtin,
+    faults=faults.router_faults,
+    baseline=router.baseline,
+)
+
+SITU_GLU = Operator(
+    name="situ_glu",
+    suite="moe",
+    title="SiTU-GLU",
+    semantics={"k3": SITU},
+    outputs=(Output("output", ("token", "feature")),),
+    cases=situ_cases.CASES,
+    conventions=conventions.SITU_CONVENTIONS,
+    raw=situ_cases.raw,
+    present=situ_cases.present,
+    evaluate=situ.evaluate,
+    builtin=candidate.situ_builtin,
+    faults=faults.situ_faults,
+)
+
+FAMILY = Family("moe", (MOE_ROUTER, SITU_GLU))
