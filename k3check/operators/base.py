@@ -303,7 +303,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing to be checked by the worker."""
+    """One thing to be checked by the worker.
+
+    Attributes:
+        run: does it.
+        amend: called after ``run``; returns findings of earlier checks (by id) with more in them
+            than could be known when each was made.
+    """
 
     id: str
     suite: str
@@ -311,6 +317,7 @@ class Check:
     case: str | None
     title: str
     run: Callable[[], Finding]
+    amend: Callable[[], Sequence[Finding]] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -9,17 +10,27 @@ import torch
 from k3check.compare.profile import error_profile, sparkline_series
 from k3check.compare.verdict import Judgement, judge
 from k3check.operators.base import EXACT, Candidate, Case, rounding, to_device
+from k3check.operators.threads import users_number
 from k3check.report.model import Finding, Message, Outcome
 
 if TYPE_CHECKING:
+    from k3check.diagnose.history import History
     from k3check.operators.base import Arithmetic, Tensors
     from k3check.run.request import OpsRequest
 
 
-def compare_case(candidate: Candidate, case: Case, request: OpsRequest) -> Finding:
+def compare_case(
+    candidate: Candidate, case: Case, request: OpsRequest, history: History | None = None
+) -> Finding:
     """Call the candidate, then judge it against reference and baseline.
 
     The candidate runs first: memory that the reference used cannot end up in its hands.
+
+    Args:
+        candidate: what to call.
+        case: a case that fits its interface.
+        request: seed and tolerance.
+        history: takes what a diagnosis needs of this case.
     """
     operator = candidate.operator
     inputs = operator.present(
@@ -57,14 +68,18 @@ def compare_case(candidate: Candidate, case: Case, request: OpsRequest) -> Findi
         else:
             evidence |= describe(candidate, judgement, actual, reference, baseline, series)
     notes += candidate.binding.notes
-    return finding(candidate, case, judgement, evidence, series, outcome, notes)
+    found = finding(candidate, case, judgement, evidence, series, outcome, notes)
+    if history is not None:
+        history.add(candidate, found, inputs, actual, reference, baseline)
+    return found
 
 
 def call(candidate: Candidate, inputs: Tensors) -> tuple[Tensors, list[str]]:
     """Call the candidate on fresh copies; returns (outputs, names of inputs it changed)."""
     given = to_device(inputs, candidate.recipe.device)
     before = to_device(given, candidate.recipe.device)
-    actual = candidate.call(given)
+    with nullcontext() if candidate.builtin else users_number():
+        actual = candidate.call(given)
     if candidate.recipe.device.type == "cuda":
         torch.cuda.synchronize(candidate.recipe.device)
     changed = [

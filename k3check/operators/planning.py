@@ -8,9 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import k3check.operators as package
+from k3check.diagnose.history import History, name_the_mistake
 from k3check.operators.base import Check
 from k3check.operators.candidates import build_candidate
 from k3check.operators.compare_case import compare_case
+from k3check.operators.threads import use_one
 from k3check.report.model import Finding, Message, Outcome
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def make_plan(
     request: OpsRequest, load_target: Callable[[CandidateSpec, str], Callable[..., Any]]
 ) -> list[Check]:
     """See :func:`k3check.operators.plan`."""
+    use_one()
     checks: list[Check] = []
     for family in families():
         candidates = {
@@ -59,17 +62,17 @@ def wanted(operator: Operator, request: OpsRequest) -> bool:
 
 
 def case_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
-    """One check a case of the profile."""
+    """One check a case of the profile; the last one brings the diagnosis of all that failed."""
     operator = candidate.operator
-    for case in operator.cases:
-        if not case.belongs_to(request.profile):
-            continue
+    history = History()
+    chosen = [case for case in operator.cases if case.belongs_to(request.profile)]
+    for case in chosen:
         fitted = operator.fit(case, candidate.interface)
 
         def run(case: Case = case, fitted: Case | str = fitted) -> Finding:
             if isinstance(fitted, str):
                 return skipped(operator, case.name, case.why, fitted)
-            return compare_case(candidate, fitted, request)
+            return compare_case(candidate, fitted, request, history)
 
         yield Check(
             id=f"{operator.name}/{case.name}",
@@ -78,6 +81,7 @@ def case_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
             case=case.name,
             title=case.why,
             run=run,
+            amend=(lambda: name_the_mistake(candidate, history)) if case is chosen[-1] else None,
         )
 
 

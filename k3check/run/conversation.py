@@ -62,6 +62,10 @@ class Conversation:
             case "phase":
                 self._phase = message
                 self._target = message if message["phase"] == "target" else self._target
+                if message["phase"] == "diagnose":
+                    self._run.diagnosing(message["operator"])
+            case "amended":
+                self._run.amend(finding_from_plain(plain) for plain in message["findings"])
             case "environment":
                 self._run.learn(message["environment"])
             case "planned":

@@ -12,7 +12,7 @@ from k3check.run.conversation import Conversation, Planned, finding_of, usage_er
 from k3check.run.process import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from k3check.report.listener import Listener
     from k3check.run.request import OpsRequest
@@ -132,6 +132,24 @@ class Run:
         """The check that started last has its finding."""
         self._findings.append(finding)
         self._listener.finished(finding)
+
+    def diagnosing(self, operator: str) -> None:
+        """The worker looks for the mistake of an operator whose checks are done."""
+        self._listener.started(operator, "naming the mistake")
+
+    def amend(self, findings: Iterable[Finding]) -> None:
+        """Put what became known later into findings that are there; only they can be amended.
+
+        The outcome, what was printed and the time stay what they were when the check ended.
+        """
+        amended = {finding.id: finding for finding in findings}
+        for i, finding in enumerate(self._findings):
+            new = amended.get(finding.id)
+            if new is not None:
+                evidence = {**finding.evidence, **new.evidence}
+                self._findings[i] = replace(
+                    finding, diagnoses=new.diagnoses, hint=new.hint, evidence=evidence
+                )
 
     def _give_up(self) -> None:
         """Say of every check that is left that it did not run."""

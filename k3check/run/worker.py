@@ -90,6 +90,11 @@ def _work(request: OpsRequest, skip: int, plan: str, sender: Sender) -> None:
         finding = replace(finding, duration_s=time.perf_counter() - began)
         plain = finding_to_plain(finding)
         sender.send("finished", finding=plain, offset=output.size(), replace=broken)
+        if check.amend is not None and not broken:
+            sender.send("phase", phase="diagnose", operator=check.operator)
+            with torch.no_grad():
+                amended = [finding_to_plain(finding) for finding in check.amend()]
+            sender.send("amended", findings=amended)
     sender.send("environment", environment=describe(torch))
     sender.send("done")
 
