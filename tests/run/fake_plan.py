@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 from k3check.errors import NothingToCheck, UsageError
-from k3check.report.model import Finding, Outcome
+from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome
 
 
 def plan(request, load_target):
@@ -29,8 +30,30 @@ def _check(name, target):
         return finding(Outcome.PASS, {"value": value})
 
     return SimpleNamespace(
-        id=f"{name}/call", suite="kda", operator=name, case="call", title="calls it", run=run
+        id=f"{name}/call",
+        suite="kda",
+        operator=name,
+        case="call",
+        title="calls it",
+        run=run,
+        amend=None,
     )
+
+
+def amends_both(request, load_target):
+    """Two checks that fail; after the second one, both get a diagnosis and one invents a third."""
+    checks = [_check("first", lambda: "fail"), _check("second", lambda: "fail")]
+    known = (Diagnosis("K3O-155", Confidence.HIGH, 0.5, 9.0),)
+
+    def amend():
+        made = [check.run() for check in checks] + [_check("third", lambda: 1).run()]
+        return [
+            replace(f, diagnoses=known, hint=Message("K3O-155"), outcome=Outcome.PASS)
+            for f in made
+        ]
+
+    checks[1].amend = amend
+    return checks
 
 
 def usage(request, load_target):

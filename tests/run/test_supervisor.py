@@ -332,3 +332,13 @@ def test_the_worker_imports_nothing_heavy_of_ours():
     code = f"import sys, k3check.run.worker; print([m for m in {heavy} if m in sys.modules])"
     listed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert listed.stdout.strip() == b"[]"
+
+
+def test_findings_are_amended_after_the_last_check(run):
+    found = by_name(run(plan=planned_by("amends_both")))
+    assert set(found) == {"first", "second"}  # nothing is added
+    for finding in found.values():
+        assert finding.outcome is Outcome.FAIL  # and no outcome is changed
+        assert [d.code for d in finding.diagnoses] == ["K3O-155"]
+        assert finding.hint.code == "K3O-155"
+        assert finding.evidence == {"value": "fail"}
