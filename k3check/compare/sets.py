@@ -111,8 +111,8 @@ def agree(
     metrics = {f"{name}.wrong_rows": float(wrong.sum()), f"{name}.ties": float(ties.sum())}
     notes = []
     if ties.any():
-        values = {"count": int(ties.sum()), "token": int(ties.nonzero()[0])}
-        notes.append(Message("K3O-306", values))
+        met = {"count": int(ties.sum()), "token": int(ties.nonzero()[0])}
+        notes.append(Message("K3O-306", met))
     if not wrong.any():
         return Agreement(None, {}, metrics, {f"{name}.wrong_rows": 0.0}, tuple(notes), skip)
     row = int(wrong.nonzero()[0])

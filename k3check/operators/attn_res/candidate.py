@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 
 def attn_res(
@@ -39,6 +39,44 @@ def attn_res(
         total = keep * total + new
         top = higher
     return (sum_ / total.unsqueeze(-1)).to(sources.dtype)
+
+
+def stack(
+    hidden: torch.Tensor,
+    sublayers: Sequence[Callable[[torch.Tensor], torch.Tensor]],
+    queries: torch.Tensor,
+    gains: torch.Tensor,
+    block_size: int,
+    eps: float = 1e-5,
+    mix: Callable[..., torch.Tensor] = attn_res,
+) -> torch.Tensor:
+    """Walk a stack of layers with attention residuals over a preallocated bank of snapshots.
+
+    Args:
+        hidden: [T, D], the embedding.
+        sublayers: attention and MLP of every layer in turn, norms included: [T, D] -> [T, D].
+        queries, gains: [2 L + 1, D], of every sub-layer's mix and of the last one.
+        block_size: layers of a block.
+        eps: of the key norms.
+        mix: one mix, ``mix(sources, query, gain, eps)``.
+
+    Returns:
+        [T, D]: the last mix, before the final norm.
+    """
+    layers = len(sublayers) // 2
+    slots = -(-layers // block_size)
+    bank = hidden.new_empty(slots + 1, *hidden.shape)
+    filled, fresh = 0, False
+    bank[0] = hidden  # the place after the snapshots holds the running sum
+    for number, sublayer in enumerate(sublayers):
+        sources = bank[: filled if fresh else filled + 1]
+        value = sources[0] if filled == 0 else mix(sources, queries[number], gains[number], eps)
+        if number % (2 * block_size) == 0:
+            filled, fresh = filled + 1, True
+        update = sublayer(value)
+        bank[filled] = update if fresh else bank[filled] + update
+        fresh = False
+    return mix(bank[: filled + 1], queries[-1], gains[-1], eps)
 
 
 def builtin(_settings: Mapping[str, Mapping[str, Any]]) -> Callable[..., Any]:

@@ -98,7 +98,7 @@ def _case(
     name: str, why: str, sees: str, profile: str = "full", spec: MixSpec | None = None
 ) -> Case:
     spec = spec or MixSpec()
-    needs = frozenset({"single"}) if spec.sources == 1 else frozenset[str]()
+    needs = frozenset({"mix", "single"} if spec.sources == 1 else {"mix"})
     slugs = tuple(f"attnres.{slug}" for slug in sees.split())
     return Case(name, why, slugs, profile, needs, spec)
 

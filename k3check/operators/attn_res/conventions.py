@@ -13,7 +13,7 @@ from k3check.operators.base import Binding, Convention, Tensors
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-MANY = frozenset[str]()
+MANY = frozenset({"mix"})
 #: Slots of a preallocated bank, as in vLLM.
 CAPACITY = 8
 #: What stands in slots that hold nothing yet.
@@ -160,6 +160,15 @@ def _bind_fold(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Bin
     return Binding(AttnResInterface(folded=True), call)
 
 
+def _bind_stack(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    """A whole stack: see ``candidate.stack``. Only the checks of the walk apply."""
+
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        return {"output": _first(target(**{**inputs, **options}))}
+
+    return Binding(AttnResInterface(stack=True, supports=frozenset({"stack"})), call)
+
+
 K3CHECK = Convention(
     "k3check",
     "sources stacked as [N, T, D], the prefix last; query and gain [D]",
@@ -209,5 +218,12 @@ FOLD = Convention(
     _bind_fold,
     positional=True,
 )
+STACK = Convention(
+    "stack",
+    "a whole stack: sub-layers are given as callables, two a layer; returns the last mix",
+    ("hidden", "sublayers", "queries", "gains", "block_size"),
+    _bind_stack,
+    typical=("eps",),
+)
 
-CONVENTIONS = {c.name: c for c in (K3CHECK, FLA, FLA_NORMED, HF, VLLM_AMD, VLLM, FOLD)}
+CONVENTIONS = {c.name: c for c in (K3CHECK, FLA, FLA_NORMED, HF, VLLM_AMD, VLLM, FOLD, STACK)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k3check.operators.attn_res import candidate, cases, conventions, faults, reference
+from k3check.operators.attn_res import article, candidate, cases, conventions, faults, reference
 from k3check.operators.attn_res.semantics import SEMANTICS
 from k3check.operators.base import Family, Operator, Output
 
@@ -27,4 +27,4 @@ ATTN_RES = Operator(
     block_operands=True,
 )
 
-FAMILY = Family("attn_res", (ATTN_RES,))
+FAMILY = Family("attn_res", (ATTN_RES,), article.checks)

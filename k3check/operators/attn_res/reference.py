@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,6 +9,8 @@ import torch
 from k3check.operators.base import EXACT, Arithmetic, Tensors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from k3check.operators.attn_res.semantics import AttnResInterface, AttnResSemantics
 
 BLOCK = 64

@@ -83,10 +83,44 @@ class AttnResInterface:
         delta: the last sub-layer's output is added to the prefix inside; the sum is rounded to
             the stream's dtype.
         output_norm: the RMSNorm that follows the mix is included.
-        supports: ``single``: a mix of the prefix alone.
+        stack: the callable is a whole stack of layers, not one mix.
+        supports: ``mix``: one mix can be called; ``single``: a mix of the prefix alone.
     """
 
     folded: bool = False
     delta: bool = False
     output_norm: bool = False
-    supports: frozenset[str] = frozenset({"single"})
+    stack: bool = False
+    supports: frozenset[str] = frozenset({"mix", "single"})
+
+
+@dataclass(frozen=True)
+class StackSemantics:
+    """The walk over a stack of layers: which vectors every mix has as its sources.
+
+    The defaults, per layer i with the running sum p and the snapshots b::
+
+        h = mix(p, b) if b else p
+        if i % block == 0: b.append(p); p = 0          the sum BEFORE the mix
+        p = p + attention(norm(h))
+        h = mix(p, b)
+        p = p + mlp(norm(h))
+
+    and after the last layer one more mix, before the final norm.
+    """
+
+    snapshot: Literal["before_mix", "after_mix", "after_attention"] = "before_mix"
+    #: at which layers of a block
+    boundary: Literal["first", "last", "second", "sublayers", "never", "not_at_zero"] = "first"
+    running_sum: Literal["cleared", "kept"] = "cleared"
+    #: what a sub-layer's output is added to
+    added_to: Literal["sum", "mix"] = "sum"
+    mixes: Literal["both", "attention_only", "mlp_only", "none"] = "both"
+    output_mix: Literal["applied", "missing"] = "applied"
+    #: which snapshots a mix sees
+    seen: Literal["all", "newest", "without_newest"] = "all"
+    prefix: Literal["included", "left_out"] = "included"
+    query: Literal["own", "one_per_layer", "next", "sites_swapped"] = "own"
+
+
+STACK = StackSemantics()

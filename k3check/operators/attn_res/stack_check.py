@@ -1,0 +1,245 @@
+"""Checks of the walk over a stack: every mix in turn, the number of mixes, no look-ahead."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from k3check.compare.metrics import relative_l2
+from k3check.compare.verdict import FACTOR, floor
+from k3check.operators.attn_res import candidate as builtin
+from k3check.operators.attn_res.semantics import K3, AttnResSemantics
+from k3check.operators.attn_res.stack import (
+    FAULTS,
+    STACK,
+    Stack,
+    Walked,
+    place_name,
+    small_stack,
+    walk,
+)
+from k3check.operators.base import EXACT, rounding
+from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from k3check.operators.base import Candidate, Recipe
+
+    WholeStack = Callable[[Stack, Callable[[int, torch.Tensor], torch.Tensor]], torch.Tensor]
+
+#: of the released model
+RELEASED_LAYERS, RELEASED_BLOCK = 93, 12
+
+
+def whole_stack(candidate: Candidate) -> WholeStack | str:
+    """The candidate as a stack: its own, or its mix within the built-in one; or why not."""
+    interface = candidate.interface
+    if interface.output_norm:
+        return "the callable includes the norm after the mix; the walk needs the mix itself"
+
+    def run(stack: Stack, sublayer: Callable[[int, torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        sublayers = [partial(sublayer, number) for number in range(len(stack.updates))]
+        inputs = {
+            "hidden": stack.embedding,
+            "sublayers": sublayers,
+            "queries": stack.queries,
+            "gains": stack.gains,
+            "block_size": stack.block,
+            "eps": candidate.semantics.eps,
+        }
+        if interface.stack:
+            result = candidate.call(inputs)["output"]
+        else:
+            result = builtin.stack(**inputs, mix=partial(one_mix, candidate))
+        return result
+
+    return run
+
+
+def one_mix(
+    candidate: Candidate, sources: torch.Tensor, query: torch.Tensor, gain: torch.Tensor, eps: float
+) -> torch.Tensor:
+    """The candidate's mix of some sources."""
+    inputs: dict[str, Any] = {"sources": sources.clone(), "eps": eps}
+    if candidate.interface.folded:
+        wide = torch.float64 if sources.dtype == torch.float64 else torch.float32
+        inputs["fold"] = query.to(wide) * gain.to(wide)
+    else:
+        inputs |= {"query": query.clone(), "gain": gain.clone()}
+    if candidate.interface.delta:
+        inputs["delta"] = torch.zeros_like(sources[0])
+    result: torch.Tensor = candidate.call(inputs)["output"]
+    return result
+
+
+def record(run: WholeStack, stack: Stack) -> Walked:
+    """Run a stack whose sub-layers note what they get and return the stack's updates."""
+    handed: list[torch.Tensor] = []
+
+    def sublayer(number: int, value: torch.Tensor) -> torch.Tensor:
+        handed.append(value.detach().cpu().clone())
+        return stack.updates[number].clone()
+
+    output = run(stack, sublayer)
+    return Walked(tuple(handed), output.detach().cpu())
+
+
+def walk_check(
+    run: WholeStack | str,
+    recipe: Recipe,
+    seed: int,
+    blank: Finding,
+    semantics: AttnResSemantics = K3,
+) -> Finding:
+    """Compare what every sub-layer is handed, and the last mix, with the reference's walk."""
+    if isinstance(run, str):
+        return skip(blank, run)
+    stack = small_stack(seed).to(recipe.io)
+    seen = record(run, stack.to(recipe.io, recipe.device))
+    expected = walk(STACK, stack, EXACT, semantics)
+    layers = len(stack.updates) // 2
+    if len(seen.handed) != 2 * layers:
+        calls = {"found": len(seen.handed), "expected": 2 * layers}
+        return replace(blank, outcome=Outcome.FAIL, hint=Message("K3O-285", calls))
+    low = rounding(recipe, block_operands=True)
+    least = 2 * floor(recipe.io, recipe.accumulate)  # each place is a part of the whole
+    baseline = walk(STACK, stack, low, semantics).places
+    limits = [
+        FACTOR * relative_l2(base, exact) + least
+        for base, exact in zip(baseline, expected.places, strict=True)
+    ]
+    errors = distances(seen, expected)
+    ratios = [error / limit for error, limit in zip(errors, limits, strict=True)]
+    worst = max(range(len(ratios)), key=lambda i: ratios[i])
+    found = replace(
+        blank,
+        metrics={"output.relative_l2": errors[-1], "worst_mix": errors[worst]},
+        limits={"output.relative_l2": limits[-1], "worst_mix": limits[worst]},
+        series={"error_by_mix": errors},
+    )
+    if ratios[worst] <= 1:
+        return found
+    first = next(i for i, ratio in enumerate(ratios) if not ratio <= 1)
+    values: dict[str, Any] = {
+        "place": place_name(first, layers),
+        "bad": sum(not r <= 1 for r in ratios),
+    }
+    return replace(
+        found,
+        outcome=Outcome.FAIL,
+        hint=Message("K3O-286", values | {"total": len(ratios)}),
+        location={"tensor": "mix", "layer": first // 2, "site": place_name(first, layers)},
+        diagnoses=nearest(stack, seen, limits, semantics),
+    )
+
+
+def distances(seen: Walked, expected: Walked) -> list[float]:
+    """Relative L2 at every place; infinite for another shape or for what is not finite."""
+    return [
+        relative_l2(got, exact)
+        if got.shape == exact.shape and torch.isfinite(got).all()
+        else math.inf
+        for got, exact in zip(seen.places, expected.places, strict=True)
+    ]
+
+
+def nearest(
+    stack: Stack, seen: Walked, limits: list[float], semantics: AttnResSemantics
+) -> tuple[Diagnosis, ...]:
+    """The mistakes of a walk that would have handed exactly this to every sub-layer."""
+    residuals = []
+    for fault in FAULTS:
+        would = walk(fault.applied(STACK), stack, EXACT, semantics)
+        gaps = (g / limit for g, limit in zip(distances(seen, would), limits, strict=True))
+        residuals.append((max(gaps), fault))
+    residuals.sort(key=lambda pair: pair[0])
+    fitting = [(residual, fault) for residual, fault in residuals if residual <= 2]
+    rest = [residual for residual, _ in residuals if residual > 2]
+    confidence = Confidence.HIGH if len(fitting) == 1 else Confidence.MEDIUM
+    margin = min(rest, default=math.inf)
+    return tuple(
+        Diagnosis(fault.code, confidence, residual, margin / max(residual, 0.5))
+        for residual, fault in fitting
+    )
+
+
+def counts_check(block: int, layers: int, blank: Finding) -> Finding:
+    """The number of mixes and of their sources over the full depth, in the built-in walk."""
+    counted: list[int] = []
+
+    def mix(sources: torch.Tensor, *_: Any) -> torch.Tensor:
+        counted.append(len(sources))
+        return sources[-1]
+
+    flat = torch.zeros(2 * layers + 1, 1)
+    builtin.stack(torch.zeros(1, 1), [torch.ones_like] * (2 * layers), flat, flat, block, mix=mix)
+    return judge_counts(counted, block, layers, blank)
+
+
+def expected_counts(block: int, layers: int) -> list[int]:
+    """Sources of every mix: attention ceil(i / block) + 1, MLP floor(i / block) + 2, output."""
+    counts = []
+    for i in range(layers):
+        if i:
+            counts.append(-(-i // block) + 1)
+        counts.append(i // block + 2)
+    return [*counts, -(-layers // block) + 1]
+
+
+def judge_counts(counted: list[int], block: int, layers: int, blank: Finding) -> Finding:
+    """Compare the counts with the formula."""
+    expected = expected_counts(block, layers)
+    found = replace(
+        blank,
+        metrics={"mixes": float(len(counted)), "snapshots": float(max(counted, default=1) - 1)},
+        evidence={"mixes": len(counted), "snapshots": max(counted, default=1) - 1},
+    )
+    if counted == expected:
+        return found
+    wrong = next(
+        (i for i, (a, b) in enumerate(zip(counted, expected, strict=False)) if a != b),
+        min(len(counted), len(expected)),
+    )
+    values = {
+        "mix": wrong + 1,
+        "found": counted[wrong] if wrong < len(counted) else 0,
+        "expected": expected[wrong] if wrong < len(expected) else 0,
+    }
+    return replace(found, outcome=Outcome.FAIL, hint=Message("K3O-287", values))
+
+
+def look_ahead_check(run: WholeStack | str, recipe: Recipe, seed: int, blank: Finding) -> Finding:
+    """Changing a block's updates must change nothing that was handed on before them."""
+    if isinstance(run, str):
+        return skip(blank, run)
+    stack = small_stack(seed).to(recipe.io, recipe.device)
+    first = record(run, stack)
+    layers = len(stack.updates) // 2
+    for block in range(1, -(-layers // stack.block)):
+        start = 2 * block * stack.block
+        updates = stack.updates.clone()
+        updates[start:] = -2 * updates[start:]
+        again = record(run, replace(stack, updates=updates))
+        pairs = zip(first.handed[: start + 1], again.handed[: start + 1], strict=False)
+        for number, (one, other) in enumerate(pairs):
+            if not torch.equal(one, other):
+                values = {"place": place_name(number, layers), "block": block}
+                return replace(
+                    blank,
+                    outcome=Outcome.FAIL,
+                    hint=Message("K3O-282", values),
+                    location={"tensor": "mix", "layer": number // 2},
+                )
+        if torch.equal(first.output, again.output):
+            return replace(blank, outcome=Outcome.FAIL, hint=Message("K3O-280", {"block": block}))
+    return blank
+
+
+def skip(blank: Finding, reason: str) -> Finding:
+    """The check does not apply."""
+    return replace(blank, outcome=Outcome.SKIPPED, notes=(Message("K3O-016", {"reason": reason}),))
