@@ -16,6 +16,7 @@ from k3check.operators.kda import (
     faults,
     gate_operator,
     present,
+    properties,
     reference,
 )
 from k3check.operators.kda.semantics import SEMANTICS
@@ -56,6 +57,7 @@ def _operator(name: str, suite: str, title: str) -> Operator:
         block_operands=name == "kda_chunk",
         faults=partial(faults.faults, chunked=name == "kda_chunk"),
         legal=legal_recipes,
+        properties=() if step else properties.SEQUENCE_PROPERTIES,
     )
 
 

@@ -1,0 +1,331 @@
+"""Checks of KDA that need no reference: what holds for every correct operator.
+
+Each compares two calls of the candidate with one another, or a call with a fact of algebra. The
+limits are those of the recipe, not of a reference: two correct evaluations of one quantity differ
+by at most twice what rounding costs each of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from k3check.compare.metrics import relative_l2
+from k3check.compare.verdict import FACTOR, floor
+from k3check.operators.base import EXACT, Candidate, Case, Property, rounding
+from k3check.operators.compare_case import baseline_of, call
+from k3check.operators.kda.cases import KdaSpec
+from k3check.report.model import Finding, Message, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from k3check.operators.base import Tensors
+
+SEQUENCE_INPUTS = ("q", "k", "v", "gate", "beta")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two results that must agree, by name, with the limit of each.
+
+    ``exact`` pairs must agree bit by bit.
+    """
+
+    left: Mapping[str, torch.Tensor]
+    right: Mapping[str, torch.Tensor]
+    limits: Mapping[str, float]
+    exact: bool = False
+
+
+def inputs_of(candidate: Candidate, spec: KdaSpec, name: str, seed: int) -> Tensors | str:
+    """The inputs of a property's own case, or why the interface cannot take them."""
+    operator = candidate.operator
+    fitted = operator.fit(Case(name, "", spec=spec), candidate.interface)
+    if isinstance(fitted, str):
+        return fitted
+    raw = operator.raw(fitted, candidate.semantics, seed)
+    return operator.present(raw, candidate.semantics, candidate.interface, candidate.recipe)
+
+
+def limits(candidate: Candidate, inputs: Tensors) -> dict[str, float]:
+    """What two correct results on these inputs may differ by, per output."""
+    operator, recipe = candidate.operator, candidate.recipe
+    exact = operator.evaluate(candidate.semantics, candidate.interface, inputs, EXACT)
+    low = rounding(recipe, block_operands=operator.block_operands)
+    base = baseline_of(candidate, inputs, low)
+    return {
+        name: 2
+        * (
+            FACTOR * relative_l2(base[name], exact[name])
+            + floor(base[name].dtype, recipe.accumulate)
+        )
+        for name in exact
+    }
+
+
+def tokens(inputs: Tensors, start: int, end: int) -> Tensors:
+    """A stretch of tokens of unpacked inputs."""
+    return {n: x[:, start:end] if n in SEQUENCE_INPUTS else x for n, x in inputs.items()}
+
+
+def outputs_of(candidate: Candidate, inputs: Tensors) -> Tensors:
+    """The candidate's outputs on copies of the inputs."""
+    return call(candidate, inputs)[0]
+
+
+def judge_pair(blank: Finding, pair: Pair, problem: str) -> Finding:
+    """The finding of a pair."""
+    metrics, allowed, failed = {}, {}, []
+    for name, left in pair.left.items():
+        right = pair.right[name]
+        same_places = torch.equal(torch.isfinite(left), torch.isfinite(right))
+        gap = relative_l2(left.nan_to_num(), right.nan_to_num()) if same_places else float("inf")
+        limit = 0.0 if pair.exact else pair.limits[name]
+        metrics[f"{name}.difference"], allowed[f"{name}.difference"] = gap, limit
+        if not gap <= limit:
+            failed.append(name)
+    values = {"tensor": ", ".join(failed), "gap": f"{max(metrics.values(), default=0):.3g}"}
+    return replace(
+        blank,
+        outcome=Outcome.FAIL if failed else Outcome.PASS,
+        metrics=metrics,
+        limits=allowed,
+        location={"tensor": failed[0]} if failed else {},
+        hint=Message(problem, values) if failed else None,
+    )
+
+
+def split_invariance(candidate: Candidate, seed: int) -> Pair | str:
+    """A sequence in one call, and in two with the state carried over.
+
+    The first part ends in the middle of a chunk unless the interface only takes multiples.
+    """
+    spec = KdaSpec(tokens=100, gate="medium", state="random")
+    whole = inputs_of(candidate, spec, "split", seed)
+    if isinstance(whole, str):
+        return whole
+    m = candidate.interface.multiple_of
+    cut = 37 if m == 1 else m
+    T = whole["k"].shape[1]
+    if cut >= T:
+        whole = inputs_of(candidate, KdaSpec(tokens=2 * m, gate="medium"), "split", seed)
+        assert not isinstance(whole, str)
+        T = whole["k"].shape[1]
+    at_once = outputs_of(candidate, whole)
+    first = outputs_of(candidate, tokens(whole, 0, cut))
+    second = outputs_of(candidate, {**tokens(whole, cut, T), "initial_state": first["final_state"]})
+    joined = {"final_state": second["final_state"]}
+    if "output" in at_once:
+        joined["output"] = torch.cat([first["output"], second["output"]], dim=1)
+    return Pair(joined, at_once, limits(candidate, whole))
+
+
+def past_from_future(candidate: Candidate, seed: int) -> Pair | str:
+    """Other tokens at the end change no earlier output by a single bit."""
+    spec = KdaSpec(tokens=96, gate="medium", state="random")
+    inputs = inputs_of(candidate, spec, "future", seed)
+    if isinstance(inputs, str):
+        return inputs
+    other = inputs_of(candidate, spec, "other-future", seed + 1)
+    assert not isinstance(other, str)
+    cut = inputs["k"].shape[1] - 5
+    changed = {
+        n: torch.cat([x[:, :cut], other[n][:, cut:]], dim=1) if n in SEQUENCE_INPUTS else x
+        for n, x in inputs.items()
+    }
+    one, two = (outputs_of(candidate, x)["output"][:, :cut] for x in (inputs, changed))
+    return Pair({"output": one}, {"output": two}, {}, exact=True)
+
+
+def packed_equals_separate(candidate: Candidate, seed: int) -> Pair | str:
+    """Packed sequences, and each of them alone."""
+    lengths = (5, 33, 1, 64, 20)
+    inputs = inputs_of(
+        candidate, KdaSpec(lengths=lengths, gate="medium", state="random"), "separate", seed
+    )
+    if isinstance(inputs, str):
+        return inputs
+    together = outputs_of(candidate, inputs)
+    ends = inputs["cu_seqlens"].tolist()
+    parts = []
+    for n in range(len(ends) - 1):
+        alone = tokens(inputs, ends[n], ends[n + 1])
+        alone.pop("cu_seqlens")
+        alone["initial_state"] = inputs["initial_state"][n : n + 1]
+        parts.append(outputs_of(candidate, alone))
+    apart = {
+        "output": torch.cat([part["output"] for part in parts], dim=1),
+        "final_state": torch.cat([part["final_state"] for part in parts], dim=0),
+    }
+    return Pair(together, apart, limits(candidate, inputs))
+
+
+def head_permutation(candidate: Candidate, seed: int) -> Pair | str:
+    """Heads in another order give the same results in that order."""
+    inputs = inputs_of(
+        candidate, KdaSpec(tokens=40, heads=3, value_heads=3, gate="medium"), "heads", seed
+    )
+    if isinstance(inputs, str):
+        return inputs
+    order = torch.tensor([2, 0, 1])
+    axis = {"A_log": 0, "dt_bias": 0, "initial_state": 1}
+    moved = {
+        n: x.index_select(axis.get(n, 2), order)
+        if n in SEQUENCE_INPUTS or (n in axis and isinstance(x, torch.Tensor))
+        else x
+        for n, x in inputs.items()
+    }
+    straight, permuted = outputs_of(candidate, inputs), outputs_of(candidate, moved)
+    back = {n: x.index_select(1 if n == "final_state" else 2, order) for n, x in straight.items()}
+    return Pair(permuted, back, limits(candidate, inputs))
+
+
+def linearity(candidate: Candidate, seed: int) -> Pair | str:
+    """Output and state are linear in (v, S0): doubling both doubles both, bit by bit.
+
+    A factor of two is exact in binary arithmetic, so rounding is no excuse.
+    """
+    inputs = inputs_of(candidate, KdaSpec(tokens=40, gate="medium"), "linear", seed)
+    if isinstance(inputs, str):
+        return inputs
+    doubled = {n: 2 * x if n in ("v", "initial_state") else x for n, x in inputs.items()}
+    one, two = outputs_of(candidate, inputs), outputs_of(candidate, doubled)
+    return Pair({n: x / 2 for n, x in two.items()}, one, limits(candidate, inputs))
+
+
+def beta_zero(candidate: Candidate, seed: int) -> Pair | str:
+    """With beta = 0 nothing is written: the state only decays."""
+    spec = KdaSpec(tokens=24, gate="slow")
+    inputs = inputs_of(candidate, spec, "beta-zero", seed)
+    if isinstance(inputs, str):
+        return inputs
+    zero = -200.0 if candidate.interface.beta == "logit" else 0.0
+    silent = {**inputs, "beta": torch.full_like(inputs["beta"], zero)}
+    outputs = outputs_of(candidate, silent)
+    operator = candidate.operator
+    exact = operator.evaluate(candidate.semantics, candidate.interface, silent, EXACT)
+    return Pair(outputs, exact, limits(candidate, silent))
+
+
+def repeats_equal(candidate: Candidate, seed: int) -> Pair | str:
+    """Five calls on the same inputs agree bit by bit."""
+    inputs = inputs_of(candidate, KdaSpec(tokens=130, gate="medium"), "repeat", seed)
+    if isinstance(inputs, str):
+        return inputs
+    first = outputs_of(candidate, inputs)
+    for _ in range(4):
+        again = outputs_of(candidate, inputs)
+        if any(not torch.equal(first[n].nan_to_num(), again[n].nan_to_num()) for n in first):
+            break
+    return Pair(again, first, {}, exact=True)
+
+
+def strided_views(candidate: Candidate, seed: int) -> Pair | str:
+    """Inputs that are views with other strides give the same bits as contiguous ones."""
+    inputs = inputs_of(candidate, KdaSpec(tokens=40, gate="medium"), "strided", seed)
+    if isinstance(inputs, str):
+        return inputs
+    straight = outputs_of(candidate, inputs)
+    views = {n: _view(x) if n in SEQUENCE_INPUTS and x.dim() == 4 else x for n, x in inputs.items()}
+    viewed = candidate.call(_on_device(views, candidate))
+    moved = {n: x.detach().cpu() for n, x in viewed.items()}
+    return Pair(moved, straight, limits(candidate, inputs))
+
+
+def _on_device(inputs: Tensors, candidate: Candidate) -> Tensors:
+    """Inputs on the candidate's device with their strides kept; copies were made before."""
+    device = candidate.recipe.device
+    return {
+        n: x.to(device, memory_format=torch.preserve_format) if isinstance(x, torch.Tensor) else x
+        for n, x in inputs.items()
+    }
+
+
+def _view(x: torch.Tensor) -> torch.Tensor:
+    """The same values with head-first strides, surrounded by NaN."""
+    B, T, H, D = x.shape
+    room = x.new_full((B, H, T + 2, D), float("nan"))
+    room[:, :, 1:-1] = x.transpose(1, 2)
+    return room[:, :, 1:-1].transpose(1, 2)
+
+
+def empty_sequence(candidate: Candidate, seed: int) -> Pair | str:
+    """A packed sequence of length 0 hands its state through and disturbs no neighbour."""
+    inputs = inputs_of(
+        candidate, KdaSpec(lengths=(7, 0, 9), gate="medium", state="random"), "empty", seed
+    )
+    if isinstance(inputs, str):
+        return inputs
+    outputs = outputs_of(candidate, inputs)
+    given = inputs["initial_state"][1:2].to(outputs["final_state"].dtype)
+    return Pair({"final_state": outputs["final_state"][1:2]}, {"final_state": given}, {}, True)
+
+
+def chunk_edges(candidate: Candidate, seed: int) -> Pair | str:
+    """Prefixes of C-1, C and C+1 tokens give the outputs that the whole gives there."""
+    if candidate.interface.multiple_of > 1:
+        return f"the operator only takes multiples of {candidate.interface.multiple_of} tokens"
+    chunk = candidate.interface.chunk or 64
+    inputs = inputs_of(
+        candidate, KdaSpec(tokens=chunk + 8, gate="slow", keys="correlated"), "edges", seed
+    )
+    if isinstance(inputs, str):
+        return inputs
+    whole = outputs_of(candidate, inputs)["output"]
+    ends = (1, chunk - 1, chunk, chunk + 1)
+    prefixes = [outputs_of(candidate, tokens(inputs, 0, end))["output"] for end in ends]
+    left = torch.cat(prefixes, dim=1)
+    right = torch.cat([whole[:, :end] for end in ends], dim=1)
+    return Pair({"output": left}, {"output": right}, limits(candidate, inputs))
+
+
+def _property(
+    name: str,
+    title: str,
+    code: str,
+    run: Callable[[Candidate, int], Pair | str],
+    *needs: str,
+    profile: str = "full",
+) -> Property:
+    def check(candidate: Candidate, seed: int) -> Finding:
+        operator = candidate.operator
+        blank = Finding(
+            f"{operator.name}/{name}", operator.suite, operator.name, name, Outcome.PASS, title
+        )
+        if "output" in title and not getattr(candidate.interface, "readout", True):
+            return _skip(blank, "the convention returns no output, only the state")
+        pair = run(candidate, seed)
+        if isinstance(pair, str):
+            return _skip(blank, pair)
+        return judge_pair(blank, pair, code)
+
+    return Property(name, title, check, frozenset(needs), profile)
+
+
+def _skip(blank: Finding, reason: str) -> Finding:
+    return replace(blank, outcome=Outcome.SKIPPED, notes=(Message("K3O-016", {"reason": reason}),))
+
+
+SEQUENCE_PROPERTIES = (
+    _property("split", "one call equals two with the state carried over", "K3O-700",
+              split_invariance, "initial_state", "final_state", profile="quick"),
+    _property("causal", "no output depends on later tokens", "K3O-701", past_from_future,
+              profile="quick"),
+    _property("packed-separate", "packed sequences equal separate ones", "K3O-702",
+              packed_equals_separate, "packed", "initial_state"),
+    _property("head-order", "heads in another order, results in that order", "K3O-703",
+              head_permutation),
+    _property("linear", "output and state are linear in v and the initial state", "K3O-704",
+              linearity, "initial_state"),
+    _property("beta-zero", "beta = 0 is pure decay", "K3O-705", beta_zero, "initial_state"),
+    _property("repeat", "five calls agree bit by bit", "K3O-706", repeats_equal),
+    _property("strided", "views with other strides equal contiguous inputs", "K3O-707",
+              strided_views),
+    _property("empty", "a sequence of length 0 hands its state through", "K3O-708",
+              empty_sequence, "packed", "initial_state"),
+    _property("chunk-edges", "1, C-1, C and C+1 tokens give the output of the whole", "K3O-709",
+              chunk_edges),
+)  # fmt: skip
