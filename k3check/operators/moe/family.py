@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from k3check.operators.base import Family, Operator, Output
 from k3check.operators.moe import (
+    article,
     candidate,
     conventions,
     faults,
@@ -48,4 +49,4 @@ SITU_GLU = Operator(
     faults=faults.situ_faults,
 )
 
-FAMILY = Family("moe", (MOE_ROUTER, SITU_GLU))
+FAMILY = Family("moe", (MOE_ROUTER, SITU_GLU), article.checks)
