@@ -1,0 +1,256 @@
+"""One shape for an answer, whichever API or stream it came from.
+
+Source: sections A3-A5 and D5-D7 of the link specification.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from k3check.link.jsonsafe import get
+
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
+_MOST_CALLS = 128
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Token counts as the server gave them.
+
+    Attributes:
+        prompt, completion, total: None where missing or no number.
+        cached: cached prompt tokens, None where not reported.
+        cached_as: the spelling that reported them.
+        place: ``usage``, ``choices[0].usage``, ``message_start`` or empty.
+        oddities: what is wrong with the numbers: ``strings``, ``zeros``, ``negative``, ``sum``.
+    """
+
+    prompt: int | None = None
+    completion: int | None = None
+    total: int | None = None
+    cached: int | None = None
+    cached_as: str = ""
+    place: str = ""
+    oddities: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Both counts are there."""
+        return self.prompt is not None and self.completion is not None
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A tool call; ``arguments`` as received (text in the OpenAI shape)."""
+
+    id: str
+    name: str
+    arguments: Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A model's answer.
+
+    Attributes:
+        content: the text; None if the field is missing or null.
+        reasoning: the thinking text, with the field that carried it.
+        calls: tool calls (at most 128 are kept; ``call_count`` is the true number).
+        finish: the reason for the end as sent; None if null or missing.
+        id, model, created, usage: as sent.
+        choices: number of choices.
+    """
+
+    content: str | None = None
+    reasoning: str = ""
+    reasoning_field: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_count: int = 0
+    finish: str | None = None
+    id: str = ""
+    model: str = ""
+    created: float | None = None
+    usage: Usage | None = None
+    choices: int = 0
+
+    @property
+    def text(self) -> str:
+        """The content, empty if there is none."""
+        return self.content or ""
+
+
+def _count(value: Any, oddities: set[str]) -> int | None:
+    if isinstance(value, str) and value.strip().lstrip("-").isdigit() and len(value) < 20:
+        oddities.add("strings")
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    if value < 0:
+        oddities.add("negative")
+    return int(value) if abs(value) < 1e15 else None
+
+
+_CACHED = (
+    ("cached_tokens",),
+    ("prompt_tokens_details", "cached_tokens"),
+    ("input_tokens_details", "cached_tokens"),
+    ("cache_read_input_tokens",),
+    ("prompt_cache_hit_tokens",),
+)
+
+
+def usage_of(raw: Any, place: str) -> Usage | None:
+    """Token counts from a usage object; None if it is no object or empty."""
+    if not isinstance(raw, dict) or not raw:
+        return None
+    oddities: set[str] = set()
+    counts = {}
+    for name, spellings in (
+        ("prompt", ("prompt_tokens", "input_tokens")),
+        ("completion", ("completion_tokens", "output_tokens")),
+        ("total", ("total_tokens",)),
+    ):
+        given = next((raw[s] for s in spellings if raw.get(s) is not None), None)
+        counts[name] = _count(given, oddities)
+    prompt, completion, total = counts["prompt"], counts["completion"], counts["total"]
+    if prompt is None and completion is None and total is None:
+        return None
+    if prompt is not None and completion is not None:
+        if total is not None and total != prompt + completion:
+            oddities.add("sum")
+        if prompt == 0:
+            oddities.add("zeros")
+    cached, cached_as = None, ""
+    for path in _CACHED:
+        value = _count(get(raw, *path), oddities)
+        if value is not None and (cached is None or value > cached):
+            cached, cached_as = value, ".".join(path)
+    return Usage(prompt, completion, total, cached, cached_as, place, tuple(sorted(oddities)))
+
+
+def _calls(raw: Any) -> tuple[tuple[ToolCall, ...], int]:
+    if not isinstance(raw, list):
+        return (), 0
+    made = tuple(
+        ToolCall(
+            str(get(item, "id") or ""),
+            str(get(item, "function", "name") or ""),
+            get(item, "function", "arguments"),
+        )
+        for item in raw[:_MOST_CALLS]
+    )
+    return made, len(raw)
+
+
+def _content(value: Any) -> str | None:
+    """Text from a string or from a list of text parts."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        kinds = ("text", "output_text", "summary_text", "reasoning_text", None)
+        parts = [get(p, "text") for p in value if get(p, "type") in kinds]
+        return "".join(p for p in parts if isinstance(p, str))
+    return None
+
+
+def reasoning_of(message: Any) -> tuple[str, str]:
+    """Thinking text and the field that carried it."""
+    for name in _REASONING_FIELDS:
+        value = get(message, name)
+        if isinstance(value, str) and value:
+            return value, name
+    return "", ""
+
+
+def from_chat(document: Any) -> Answer | None:
+    """A chat completion; None if it has no first choice with a message."""
+    choices = get(document, "choices")
+    message = get(document, "choices", 0, "message")
+    if not isinstance(choices, list) or not isinstance(message, dict):
+        return None
+    usage = usage_of(get(document, "usage"), "usage") or usage_of(
+        get(document, "choices", 0, "usage"), "choices[0].usage"
+    )
+    calls, count = _calls(message.get("tool_calls"))
+    reasoning, field = reasoning_of(message)
+    finish = get(document, "choices", 0, "finish_reason")
+    created = get(document, "created")
+    return Answer(
+        _content(message.get("content")),
+        reasoning,
+        field,
+        calls,
+        count,
+        finish if isinstance(finish, str) else None,
+        str(get(document, "id") or ""),
+        str(get(document, "model") or ""),
+        created if isinstance(created, (int, float)) and not isinstance(created, bool) else None,
+        usage,
+        len(choices),
+    )
+
+
+def from_messages(document: Any) -> Answer | None:
+    """An Anthropic message; None if it is none."""
+    blocks = get(document, "content")
+    if not isinstance(blocks, list) or get(document, "choices") is not None:
+        return None
+    if get(document, "type") not in ("message", None) or get(document, "role") is None:
+        return None
+    text = "".join(str(get(b, "text") or "") for b in blocks if get(b, "type") == "text")
+    thinking = "".join(
+        str(get(b, "thinking") or "") for b in blocks if get(b, "type") == "thinking"
+    )
+    uses = [b for b in blocks if get(b, "type") == "tool_use"]
+    finish = get(document, "stop_reason")
+    return Answer(
+        text if any(get(b, "type") == "text" for b in blocks) else None,
+        thinking,
+        "thinking" if thinking else "",
+        tuple(
+            ToolCall(str(get(b, "id") or ""), str(get(b, "name") or ""), get(b, "input"))
+            for b in uses[:_MOST_CALLS]
+        ),
+        len(uses),
+        finish if isinstance(finish, str) else None,
+        str(get(document, "id") or ""),
+        str(get(document, "model") or ""),
+        None,
+        usage_of(get(document, "usage"), "usage"),
+        1,
+    )
+
+
+def from_responses(document: Any) -> Answer | None:
+    """A Responses object; None if it is none."""
+    items = get(document, "output")
+    if not isinstance(items, list):
+        return None
+    texts = [_content(get(i, "content")) or "" for i in items if get(i, "type") == "message"]
+    thoughts = [
+        _content(get(i, "summary")) or _content(get(i, "content")) or ""
+        for i in items
+        if get(i, "type") == "reasoning"
+    ]
+    uses = [i for i in items if get(i, "type") == "function_call"]
+    status = get(document, "status")
+    reason = get(document, "incomplete_details", "reason")
+    finish = "length" if reason == "max_output_tokens" else status
+    reasoning = "".join(thoughts)
+    return Answer(
+        "".join(texts) if texts else None,
+        reasoning,
+        "output[reasoning]" if reasoning else "",
+        tuple(
+            ToolCall(str(get(i, "call_id") or ""), str(get(i, "name") or ""), get(i, "arguments"))
+            for i in uses[:_MOST_CALLS]
+        ),
+        len(uses),
+        finish if isinstance(finish, str) else None,
+        str(get(document, "id") or ""),
+        str(get(document, "model") or ""),
+        get(document, "created_at"),
+        usage_of(get(document, "usage"), "usage"),
+        1,
+    )

@@ -1,0 +1,370 @@
+"""The one place that sends anything: one call, bounded in time and size, with the key kept home.
+
+A call runs in its own thread. The waiting side owns the clock: at the deadline it shuts the socket
+down, so that neither a server that drips one byte a second nor a resolver that hangs can hold the
+check longer. Redirects are never followed, cookies never kept, variables never read behind our
+back. Source: sections F2 and F3 of the link specification, measured with httpx 0.28.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import threading
+import time
+import zlib
+from dataclasses import dataclass, field, replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING, Any, Self
+
+from k3check import __version__
+from k3check.link.exchange import Call, Ended, Exchange, Failure, FailureKind, Stage
+from k3check.link.failures import explain
+from k3check.link.reading import (
+    Caps,
+    Received,
+    UnaskedEncodingError,
+    read_events,
+    read_plain,
+)
+from k3check.link.redact import without_password
+from k3check.link.urls import Base
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import httpx
+
+    from k3check.link.proxies import ProxyChoice
+    from k3check.link.request import LinkRequest
+
+CONNECT_S = 10.0
+WRITE_S = 30.0
+READ_S = 120.0
+STALL_S = 60.0
+# How long a finished stream may keep its connection before that is worth a note.
+_CLOSE_S = 0.5
+_HEADER_BYTES = 100 * 1024
+_SNIFF_S = 1.0
+
+
+@dataclass
+class _Progress:
+    """What the reading thread has reached; the waiting thread looks at it after the cut."""
+
+    started: float
+    stage: Stage = Stage.SETUP
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    received: Received = field(default_factory=Received)
+    times: dict[str, float] = field(default_factory=dict)
+    error: BaseException | None = None
+    sockets: list[socket.socket] = field(default_factory=list)
+    through_tunnel: bool = False
+    peer_is_proxy: bool = False
+    wake: threading.Event = field(default_factory=threading.Event)
+    finished: bool = False
+    cut: bool = False
+
+    def trace(self, name: str, info: Mapping[str, Any]) -> None:
+        """Follow httpcore's events: they alone tell how far a connection got."""
+        since = time.monotonic() - self.started
+        event = name.partition(".")[2]
+        if event == "connect_tcp.started":
+            self.stage = Stage.CONNECT
+        elif event == "start_tls.started":
+            self.stage = Stage.TLS
+            self.peer_is_proxy = False
+        elif event in ("connect_tcp.complete", "start_tls.complete"):
+            self.times["connect" if "tcp" in event else "tls"] = since
+            sock = info["return_value"].get_extra_info("socket")
+            if sock is not None:
+                self.sockets.append(sock)
+        elif event == "send_request_headers.started":
+            self.stage = Stage.SEND
+        elif event == "receive_response_headers.started":
+            self.stage = Stage.HEADERS
+
+    def abort(self) -> None:
+        """Make every pending read of the other thread return."""
+        self.cut = True
+        for sock in self.sockets:
+            # The plain socket's shutdown: that of an SSLSocket would wait for the other side.
+            with contextlib.suppress(OSError, ValueError):
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+class Client:
+    """Sends calls to one endpoint.
+
+    Args:
+        request: what is checked.
+        proxy: the way out.
+        caps: bounds of what is read.
+    """
+
+    def __init__(self, request: LinkRequest, proxy: ProxyChoice, caps: Caps | None = None) -> None:
+        self._request = request
+        self._proxy = proxy
+        self._caps = caps or Caps()
+        self._base = Base(request.base_url or "", request.protocol)
+        self._client: httpx.Client | None = None
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _headers(self, call: Call) -> dict[str, str]:
+        """Headers of a call; the key goes to the configured origin and nowhere else.
+
+        Raises:
+            ValueError: the call's origin is another one.
+        """
+        headers = {
+            "user-agent": f"k3check/{__version__}",
+            "accept": "text/event-stream" if call.stream else "application/json",
+            "accept-encoding": "gzip, identity",
+            **call.headers,
+        }
+        if call.body is not None:
+            headers["content-type"] = "application/json"
+        if call.authorized:
+            if Base(call.url).origin != self._base.origin:
+                raise ValueError("the key goes to the configured origin only")
+            key = call.key
+            if key is None:
+                key = self._request.api_key.reveal() if self._request.api_key else ""
+            if call.auth == "x-api-key":
+                headers["x-api-key"] = key
+            else:
+                headers["authorization"] = f"Bearer {key}"
+        return headers
+
+    def _built(self) -> httpx.Client:
+        """The httpx client, made on first use: making it can fail like a request can."""
+        import httpx
+
+        if self._client is None:
+            jar = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+            verify = tls_context(self._request, self._base.scheme, self._proxy)
+            self._client = httpx.Client(
+                verify=verify,
+                trust_env=False,
+                follow_redirects=False,
+                proxy=self._proxy.url or None,
+                cookies=jar,
+                http2=False,
+            )
+        return self._client
+
+    def send(self, call: Call, deadline: float) -> Exchange:
+        """Send a call once and wait for its end, at most until the deadline.
+
+        Args:
+            call: what to send.
+            deadline: by the monotonic clock.
+        """
+        progress = _Progress(time.monotonic(), peer_is_proxy=bool(self._proxy.url))
+        thread = threading.Thread(
+            target=self._work, args=(call, progress, deadline), daemon=True, name="k3check-link"
+        )
+        thread.start()
+        progress.wake.wait(max(0.0, deadline - time.monotonic()))
+        if progress.received.done and not progress.finished:
+            thread.join(min(_CLOSE_S, max(0.0, deadline - time.monotonic())))
+        late = not progress.finished
+        stage = progress.stage
+        if late:
+            progress.abort()
+            thread.join(1.0)
+            # What hangs now hangs in the resolver or in a handshake: leave it and start afresh.
+            self._client = None
+        else:
+            thread.join()
+        return self._exchange(call, progress, stage, late=late)
+
+    def refine(self, exchange: Exchange) -> Exchange:
+        """The same exchange, told apart further where its end alone does not tell."""
+        failure = exchange.failure
+        if failure is None or failure.kind not in (FailureKind.CLOSED, FailureKind.NOT_HTTP):
+            return exchange
+        kind = self._sniffed()
+        return replace(exchange, failure=replace(failure, kind=kind)) if kind else exchange
+
+    def _work(self, call: Call, progress: _Progress, deadline: float) -> None:
+        try:
+            self._fetch(call, progress, deadline)
+        except Exception as error:  # noqa: BLE001 - every failure of a call is a result
+            progress.error = error
+        finally:
+            progress.finished = True
+            progress.wake.set()
+
+    def _fetch(self, call: Call, progress: _Progress, deadline: float) -> None:
+        client = self._built()
+        import httpx
+
+        left = max(0.05, deadline - time.monotonic())
+        timeout = httpx.Timeout(
+            connect=min(CONNECT_S, left), read=min(READ_S, left), write=min(WRITE_S, left), pool=5.0
+        )
+        content = None
+        if call.body is not None:
+            content = json.dumps(call.body, ensure_ascii=False, separators=(",", ":")).encode()
+        request = client.build_request(
+            call.method,
+            call.url,
+            headers=self._headers(call),
+            content=content,
+            timeout=timeout,
+            extensions={"trace": progress.trace},
+        )
+        response = client.send(request, stream=True)
+        try:
+            self._receive(call, progress, response)
+        finally:
+            response.close()
+
+    def _receive(self, call: Call, progress: _Progress, response: httpx.Response) -> None:
+        progress.status = response.status_code
+        progress.times["first_byte"] = time.monotonic() - progress.started
+        progress.stage = Stage.BODY
+        progress.headers = _bounded_headers(response)
+        encoding = response.headers.get("content-encoding", "")
+        if call.stream and response.is_success:
+            stall = min(STALL_S, self._request.timeout_s / 2)
+            read_events(
+                response.iter_raw(),
+                encoding,
+                self._caps,
+                progress.received,
+                stall,
+                progress.wake.set,
+                progress.started,
+            )
+        else:
+            cap = self._caps.body if response.is_success else self._caps.error
+            read_plain(response.iter_raw(), encoding, cap, progress.received)
+        progress.stage = Stage.DONE
+
+    def _exchange(self, call: Call, progress: _Progress, stage: Stage, *, late: bool) -> Exchange:
+        # Once the sockets are shut the other thread may have gone on: the stage is from before.
+        received, failure, ended = progress.received, None, progress.received.ended
+        times = dict(progress.times)
+        times["total"] = time.monotonic() - progress.started
+        if received.done and (late or ended is Ended.BROKEN):
+            # Whatever happened after [DONE] is no failure of the answer.
+            ended = Ended.HELD_OPEN if late else Ended.COMPLETE
+        elif late:
+            failure = Failure(
+                FailureKind.DEADLINE,
+                stage,
+                "Deadline",
+                "",
+                self._peer(progress, stage),
+                self._at_proxy(progress, stage),
+            )
+        elif progress.error is not None:
+            failure = self._failure(progress, progress.error)
+        return Exchange(
+            call=call,
+            status=progress.status,
+            headers=progress.headers,
+            body=received.body,
+            ended=ended,
+            done=received.done,
+            events=tuple(received.events),
+            comments=received.comments,
+            failure=failure,
+            times=times,
+            proxy=self._proxy.shown,
+        )
+
+    def _at_proxy(self, progress: _Progress, stage: Stage) -> bool:
+        """The call was still talking to the proxy, not through it."""
+        early = stage in (Stage.SETUP, Stage.CONNECT)
+        # Until TLS begins, everything on the way to an https endpoint is the proxy's tunnel.
+        return progress.peer_is_proxy and (early or self._base.scheme == "https")
+
+    def _peer(self, progress: _Progress, stage: Stage) -> str:
+        if self._at_proxy(progress, stage):
+            return self._proxy.peer
+        return f"{self._base.host}:{self._base.port}"
+
+    def _failure(self, progress: _Progress, error: BaseException) -> Failure:
+        stage = progress.stage
+        if isinstance(error, zlib.error):
+            return Failure(FailureKind.BAD_ENCODING, stage, "zlib.error", str(error))
+        if isinstance(error, UnaskedEncodingError):
+            return Failure(FailureKind.ENCODING_NOT_ASKED, stage, "", str(error))
+        at_proxy = self._at_proxy(progress, stage)
+        return explain(error, stage, self._peer(progress, stage), at_proxy=at_proxy)
+
+    def _sniffed(self) -> FailureKind | None:
+        """What a port that closed without a response speaks instead of HTTP, if it tells.
+
+        h11 drops the bytes of what is no response, a TLS alert for instance; so the port is asked
+        once more, without the key, and its first bytes are looked at.
+        """
+        if self._base.scheme != "http" or self._proxy.url:
+            return None
+        try:
+            address = (self._base.host, self._base.port or 80)
+            with socket.create_connection(address, timeout=_SNIFF_S) as sock:
+                sock.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                first = sock.recv(64)
+        except OSError:
+            return None
+        if first.startswith((b"\x15\x03", b"\x16\x03")):
+            return FailureKind.TLS_EXPECTED
+        return FailureKind.NOT_HTTP if first and not first.startswith(b"HTTP/") else None
+
+
+def _bounded_headers(response: httpx.Response) -> dict[str, str]:
+    """Header names in lower case and their values, as far as they are of a sane size."""
+    kept: dict[str, str] = {}
+    size = 0
+    for name, value in response.headers.items():
+        size += len(name) + len(value)
+        if size > _HEADER_BYTES:
+            break
+        kept[name.lower()] = value
+    return kept
+
+
+def tls_context(request: LinkRequest, scheme: str, proxy: ProxyChoice) -> ssl.SSLContext:
+    """The certificates to trust: certifi's, or what SSL_CERT_FILE / SSL_CERT_DIR / ca_file name.
+
+    Raises:
+        OSError: a named file or folder cannot be read, or holds no certificate.
+    """
+    if scheme != "https" and proxy.scheme != "https":
+        # Nothing is encrypted: a context that trusts nobody costs nothing to make.
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    env = request.env
+    if file := env.get("SSL_CERT_FILE"):
+        context = ssl.create_default_context(cafile=file)
+    elif folder := env.get("SSL_CERT_DIR"):
+        context = ssl.create_default_context(capath=folder)
+    else:
+        import certifi
+
+        context = ssl.create_default_context(cafile=certifi.where())
+    if request.ca_file:
+        context.load_verify_locations(cafile=request.ca_file)
+    return context
+
+
+def shown_url(url: str) -> str:
+    """A URL for messages."""
+    return without_password(url)

@@ -1,0 +1,88 @@
+"""Small predicates that the table's rows are made of."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from k3check.link.diagnosis.row import Heals, Level, Phase, Row, Tier
+from k3check.report.model import Confidence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from k3check.link.diagnosis.row import Found
+    from k3check.link.observation import Observation
+
+    When = Callable[[Observation], Found]
+
+__all__ = ["Confidence", "Heals", "Level", "Phase", "Row", "Tier"]
+
+HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
+
+
+def refused(seen: Observation) -> bool:
+    """A complete response that is no success."""
+    return seen.exchange.failure is None and seen.status is not None and seen.status >= 300
+
+
+def status(*codes: int) -> When:
+    """The status is one of these."""
+    return lambda seen: refused(seen) and seen.status in codes
+
+
+def says(*fragments: str, codes: tuple[int, ...] = (), family: tuple[str, ...] = ()) -> When:
+    """A refusal whose text holds one of the fragments (in lower case)."""
+
+    def when(seen: Observation) -> bool:
+        return (
+            refused(seen)
+            and (not codes or seen.status in codes)
+            and (not family or seen.family in family)
+            and seen.says(*fragments)
+        )
+
+    return when
+
+
+def page(*codes: int) -> When:
+    """The status comes with a web page."""
+    return lambda seen: refused(seen) and seen.status in codes and seen.html
+
+
+def error_type(*names: str) -> When:
+    """The error's type or code is one of these."""
+    return lambda seen: refused(seen) and (seen.error.type in names or seen.error.code in names)
+
+
+def any_of(*conditions: When) -> When:
+    """The first condition that holds."""
+
+    def when(seen: Observation) -> Found:
+        return next((found for c in conditions if (found := c(seen)) not in (None, False)), None)
+
+    return when
+
+
+def both(first: When, second: When) -> When:
+    """Both hold; the second one's values."""
+    return lambda seen: second(seen) if first(seen) not in (None, False) else None
+
+
+def search(pattern: str, text: str) -> re.Match[str] | None:
+    """A pattern anywhere in a text, in any case; only the text's first part is looked at."""
+    return re.search(pattern, text[:4000], re.IGNORECASE)
+
+
+def http_row(
+    code: str,
+    slug: str,
+    tier: Tier,
+    when: When,
+    rows: tuple[int, ...] = (),
+    *,
+    confidence: Confidence = HIGH,
+    heals: Heals = Heals.NEVER,
+) -> Row:
+    """A row about a response that is no success."""
+    return Row(code, slug, Phase.HTTP, tier, when, confidence, Level.FAIL, heals, rows)

@@ -1,0 +1,123 @@
+"""Rows for an answer that had to call a tool.
+
+Sources: sections A2, D7 (163-165) of the link specification.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from k3check.link.diagnosis.helpers import HIGH, Confidence, Level, Phase, Row, Tier
+from k3check.link.jsonsafe import parse
+from k3check.link.schema import violation
+
+if TYPE_CHECKING:
+    from k3check.link.answers import ToolCall
+    from k3check.link.diagnosis.helpers import When
+    from k3check.link.diagnosis.row import Found
+    from k3check.link.observation import Observation
+
+_FINISH = ("tool_calls", "tool_use", "function_call", "completed")
+
+
+def _asked(seen: Observation) -> Any:
+    """The tool that had to be called: ``{"name": ..., "schema": ...}``, or None."""
+    return seen.facts.get("tool") if seen.answer is not None else None
+
+
+def _call(seen: Observation) -> ToolCall | None:
+    answer = seen.answer
+    return answer.calls[0] if answer is not None and answer.calls else None
+
+
+def _none(seen: Observation) -> bool:
+    answer = seen.answer
+    return (
+        _asked(seen) is not None and answer is not None and not answer.call_count
+        and bool(answer.text.strip())
+    )  # fmt: skip
+
+
+def _ignored(seen: Observation) -> Found:
+    answer = seen.answer
+    if not _none(seen) or seen.facts.get("canned") or answer is None:
+        return None
+    return {"answer": answer.text[:80]}
+
+
+def _canned(seen: Observation) -> bool:
+    return _none(seen) and bool(seen.facts.get("canned"))
+
+
+def _wrong_name(seen: Observation) -> Found:
+    asked, call = _asked(seen), _call(seen)
+    if asked is None or call is None or call.name == asked["name"]:
+        return None
+    return {"asked": asked["name"], "called": call.name or "nothing"}
+
+
+def arguments_of(call: ToolCall) -> tuple[Any, str]:
+    """The arguments as a value, and what is wrong with how they are written."""
+    if isinstance(call.arguments, str):
+        parsed = parse(call.arguments.encode("utf-8", "replace"))
+        if not parsed.ok:
+            return None, parsed.error
+        return parsed.document, ""
+    if isinstance(call.arguments, dict):
+        return call.arguments, "an object instead of text"
+    return None, "missing"
+
+
+def _not_json(seen: Observation) -> Found:
+    asked, call = _asked(seen), _call(seen)
+    if asked is None or call is None:
+        return None
+    _, problem = arguments_of(call)
+    if not problem or (seen.wire == "anthropic" and isinstance(call.arguments, dict)):
+        return None
+    return {"problem": problem, "arguments": str(call.arguments)[:120]}
+
+
+def _schema(seen: Observation) -> Found:
+    asked, call = _asked(seen), _call(seen)
+    if asked is None or call is None or call.name != asked["name"]:
+        return None
+    value, _ = arguments_of(call)
+    if value is None:
+        return None
+    found = violation(value, asked["schema"])
+    return {"problem": found} if found else None
+
+
+def _finish(seen: Observation) -> Found:
+    call, answer = _call(seen), seen.answer
+    if _asked(seen) is None or call is None or answer is None or answer.finish in _FINISH:
+        return None
+    return {"finish": answer.finish or "null"}
+
+
+def _no_id(seen: Observation) -> bool:
+    call = _call(seen)
+    return _asked(seen) is not None and call is not None and not call.id
+
+
+def _row(
+    code: str,
+    slug: str,
+    when: When,
+    rows: tuple[int, ...],
+    level: Level,
+    confidence: Confidence = HIGH,
+) -> Row:
+    return Row(code, slug, Phase.MEANING, Tier.BODY, when, confidence, level, rows=rows)
+
+
+ROWS = (
+    _row("K3L-616", "tools.ignored", _ignored, (163,), Level.FAIL),
+    _row("K3L-619", "tools.wrong-name", _wrong_name, (164,), Level.FAIL),
+    _row("K3L-617", "tools.arguments", _not_json, (164, 152), Level.FAIL),
+    _row("K3L-618", "tools.schema-broken", _schema, (164,), Level.FAIL),
+    _row("K3L-643", "tools.no-id", _no_id, (165,), Level.FAIL),
+    _row("K3L-642", "tools.canned", _canned, (163, 168), Level.WARN),
+    _row("K3L-620", "tools.finish", _finish, (162,), Level.WARN),
+)

@@ -1,0 +1,64 @@
+"""Look at the settings; send nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from k3check import hints
+from k3check.link import lint
+from k3check.link.findings import finding
+from k3check.link.lint import Severity
+from k3check.link.probes import Probe
+from k3check.report.model import Confidence, Diagnosis, Message, Outcome
+
+if TYPE_CHECKING:
+    from k3check.link.session import Session
+    from k3check.report.model import Finding
+
+_TITLE = "settings: base URL, key, model"
+# Problems of these keys keep only what needs the key or the model from being sent.
+_PARTIAL = {"api.api_key": "key", "model.name": "model"}
+
+
+def run(session: Session) -> Finding:
+    """Check the settings; a blocking problem ends what would need them."""
+    problems = lint.check(session.request)
+    failing = [p for p in problems if p.severity in (Severity.BLOCK, Severity.FAIL)]
+    warnings = [p for p in problems if p.severity is Severity.WARN]
+    notes = [p for p in problems if p.severity is Severity.NOTE]
+    for problem in problems:
+        if problem.severity is Severity.BLOCK:
+            slug = hints.get(problem.code).slug
+            reason = Message("K3L-903", {"code": problem.code, "slug": slug})
+            if problem.key in _PARTIAL:
+                session.blocked = session.blocked or reason
+            else:
+                session.ended = session.ended or reason
+    outcome = Outcome.FAIL if failing else Outcome.ACCEPTABLE if warnings else Outcome.PASS
+    listed = [
+        Diagnosis(p.code, Confidence.HIGH, values=session.redactor.value(dict(p.values)))
+        for p in (*failing, *warnings)
+    ]
+    request, shown = session.request, session.redactor.excerpt
+    evidence = {
+        "base_url": shown(session.base.shown) or "not set",
+        "model": shown(request.model or "") or "not set",
+        "api_key": request.api_key.masked if request.api_key else "not set",
+    }
+    if session.base.host:
+        evidence["effective_url"] = shown(session.base.url(session.wire))
+    for key, name in (("api.base_url", "base_url"), ("api.api_key", "api_key"),
+                      ("model.name", "model")):  # fmt: skip
+        if origin := request.origin(key):
+            evidence[f"{name}_from"] = shown(origin)
+    return finding(
+        "lint",
+        _TITLE,
+        outcome,
+        diagnoses=listed,
+        notes=[Message(p.code, session.redactor.value(dict(p.values))) for p in notes],
+        evidence=evidence,
+    )
+
+
+PROBE = Probe("lint", _TITLE, 0, run, default=True, quick=True, sends=False)

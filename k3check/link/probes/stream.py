@@ -1,0 +1,50 @@
+"""The same question as a stream: framing, order, end, usage, times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from k3check.link.asking import ask, chat_body, question
+from k3check.link.findings import of_asked
+from k3check.link.probes import Cost, Probe
+from k3check.report.model import Message
+
+if TYPE_CHECKING:
+    from k3check.link.session import Session
+    from k3check.report.model import Finding
+
+_TITLE = "the same answer as a stream"
+
+
+def run(session: Session) -> Finding:
+    """Ask for a stream."""
+    body = chat_body(session, question(session)) | {
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    asked = ask(
+        session, "openai", body, stream=True, nonce=session.nonce, facts={"plain": session.plain}
+    )
+    seen, notes, metrics = asked.result.seen, [], {}
+    if seen.exchange.events:
+        view = seen.stream
+        metrics = {"chunks": float(view.chunks)}
+        if view.first_at is not None:
+            metrics["first_token_seconds"] = view.first_at
+        if view.answer is not None and view.answer.usage is not None:
+            notes.append(Message("K3L-914", {"place": view.answer.usage.place}))
+    if asked.result.answered:
+        session.passed.add("stream")
+    return of_asked(session, "stream", _TITLE, asked, notes=notes, metrics=metrics)
+
+
+PROBE = Probe(
+    "stream",
+    _TITLE,
+    30,
+    run,
+    cost=lambda request: Cost(1, 40 + (request.max_output_tokens or 200)),
+    needs=("chat",),
+    wires=("openai",),
+    default=True,
+)

@@ -1,0 +1,211 @@
+"""The state of one run: what is asked, the connection, and what earlier probes found."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from k3check.link.client import Client
+from k3check.link.diagnosis import Hit, Level, Phase, classify
+from k3check.link.observation import Observation
+from k3check.link.proxies import ProxyChoice, choose
+from k3check.link.redact import Redactor, secret_values
+from k3check.link.retry import MOST_RETRIES, Policy, send
+from k3check.link.urls import Base
+from k3check.report.model import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from k3check.link.answers import Answer
+    from k3check.link.exchange import Call, Exchange
+    from k3check.link.request import LinkRequest
+
+
+@dataclass(frozen=True)
+class Result:
+    """One exchange of a probe and what explains it."""
+
+    seen: Observation
+    hits: tuple[Hit, ...]
+    notes: tuple[Message, ...] = ()
+
+    @property
+    def failing(self) -> tuple[Hit, ...]:
+        """The hits that fail the check."""
+        return tuple(hit for hit in self.hits if hit.row.level is Level.FAIL)
+
+    @property
+    def answered(self) -> bool:
+        """The endpoint answered as an API does, whatever it said."""
+        return self.seen.answer is not None and all(
+            hit.row.phase >= Phase.STREAM for hit in self.failing
+        )
+
+
+@dataclass
+class Session:
+    """What the probes of one run share.
+
+    Attributes:
+        request: what is checked.
+        base: its URL, taken apart.
+        redactor: removes the key and proxy passwords from everything.
+        proxy: the way out.
+        nonce: a word that the answers must contain; new in every run.
+        ended: why nothing more is sent, once a cause was found that every request shares.
+        blocked: why nothing is sent that needs the key or the model.
+        passed: names of probes whose exchange worked.
+        failed: first failing code by probe.
+        canned: the endpoint gives an answer that ignores the question.
+        plain: the chat probe's answer, for comparison.
+        chargeable: requests sent that may cost something.
+        tokens: sum of the usage that answers reported.
+        dropped: request fields that the endpoint refused.
+        sampling: whether configured sampling parameters are still sent.
+        family: the software that answered, once known.
+    """
+
+    request: LinkRequest
+    base: Base
+    redactor: Redactor
+    proxy: ProxyChoice
+    nonce: str = field(default_factory=lambda: f"k3-{secrets.token_hex(3)}")
+    ended: Message | None = None
+    blocked: Message | None = None
+    passed: set[str] = field(default_factory=set)
+    failed: dict[str, Message] = field(default_factory=dict)
+    canned: bool = False
+    plain: Answer | None = None
+    chargeable: int = 0
+    tokens: int = 0
+    dropped: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+    family: str = ""
+    _client: Client | None = None
+
+    @classmethod
+    def of(cls, request: LinkRequest) -> Session:
+        """A session for a request; sends nothing."""
+        base = Base(request.base_url or "", request.protocol)
+        key = request.api_key.reveal() if request.api_key else None
+        env = dict(request.env)
+        if request.proxy:
+            env["proxy"] = request.proxy
+        return cls(
+            request, base, Redactor(secret_values(env, key)), choose(base, request.proxy, env)
+        )
+
+    @property
+    def client(self) -> Client:
+        """The sender, made when it is first needed."""
+        if self._client is None:
+            self._client = Client(self.request, self.proxy)
+        return self._client
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    @property
+    def wire(self) -> str:
+        """The API that the configured protocol speaks."""
+        return self.request.protocol if self.request.protocol != "auto" else "openai"
+
+    def auth(self, wire: str) -> str:
+        """The header that carries the key on a wire."""
+        if self.request.auth != "auto":
+            return self.request.auth
+        return "x-api-key" if wire == "anthropic" else "bearer"
+
+    def observe(
+        self, exchange: Exchange, wire: str, nonce: str = "", facts: Mapping[str, Any] | None = None
+    ) -> Observation:
+        """An exchange with this run's context."""
+        return Observation(
+            self.request,
+            self.base,
+            exchange,
+            wire,
+            self.proxy,
+            nonce,
+            self.chargeable,
+            facts or {},
+        )
+
+    def ask(
+        self,
+        call: Call,
+        wire: str,
+        *,
+        nonce: str = "",
+        facts: Mapping[str, Any] | None = None,
+        retries: bool = True,
+    ) -> Result:
+        """Send a call with retries and classify what comes back.
+
+        Args:
+            call: what to send.
+            wire: the API that is asked.
+            nonce: a word that the answer must contain.
+            facts: for the rows that need them.
+            retries: send again what can heal.
+        """
+        deadline = time.monotonic() + self.request.timeout_s
+        most = min(self.request.max_retries, MOST_RETRIES) if retries else 0
+        policy = Policy(most, deadline, self.request.backoff_s)
+
+        def judge(exchange: Exchange) -> tuple[Hit, ...]:
+            return classify(self.observe(exchange, wire, nonce, facts), self.redactor)
+
+        def once() -> Exchange:
+            return self.client.send(call, deadline)
+
+        exchange, hits = send(once, judge, policy)
+        refined = self.client.refine(exchange)
+        if refined is not exchange:
+            exchange, hits = refined, judge(refined)
+        seen = self.observe(exchange, wire, nonce, facts)
+        if seen.family != "unknown":
+            self.family = seen.family
+        if wire != "models" and seen.ok:
+            self.chargeable += 1
+        if seen.answer is not None and seen.answer.usage is not None:
+            usage = seen.answer.usage
+            self.tokens += (usage.prompt or 0) + (usage.completion or 0)
+        return Result(seen, hits, self._remarks(exchange))
+
+    def _remarks(self, exchange: Exchange) -> tuple[Message, ...]:
+        """Notes about how an exchange went, whatever its diagnosis."""
+        notes = []
+        tries = exchange.attempts
+        if len(tries) > 1 and tries[-1].outcome == "ok":
+            seen = ", ".join(dict.fromkeys(t.outcome for t in tries[:-1]))
+            notes.append(Message("K3L-900", {"retries": len(tries) - 1, "causes": seen}))
+        if exchange.give_up.startswith("the wait") and exchange.wait_asked_s is not None:
+            notes.append(Message("K3L-905", {"seconds": f"{exchange.wait_asked_s:.3g}"}))
+        words = " ".join([exchange.text[:65536], *exchange.headers.values()])
+        if self.redactor.contains(words):
+            notes.append(Message("K3L-634", {"host": self.base.host}))
+        return tuple(notes)
+
+    def url(self, wire: str) -> str:
+        """Where a wire's requests go with the base as it is configured."""
+        return self.base.url(wire)
+
+    def prepared(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """A body without the fields that the endpoint has refused before."""
+        return {self.renamed.get(k, k): v for k, v in body.items() if k not in self.dropped}
+
+    def with_base(self, base_url: str) -> Session:
+        """A session for the same endpoint under a corrected base."""
+        return replace(
+            self,
+            base=Base(base_url, self.request.protocol),
+            request=replace(self.request, base_url=base_url),
+            _client=None,
+        )
