@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from k3check import hints
 from k3check.report.model import Diagnosis, Finding, Message, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,12 @@ def reason_of(finding: Finding, lang: str) -> str:
     for message in (*((finding.hint,) if finding.hint else ()), *finding.notes):
         return title_of(message, lang)
     return str(finding.evidence.get("reason", ""))
+
+
+def other_notes(finding: Finding) -> Sequence[Message]:
+    """A finding's notes without the one that :func:`reason_of` already says."""
+    said = finding.outcome is Outcome.SKIPPED and finding.hint is None
+    return finding.notes[1:] if said else finding.notes
 
 
 def outcome_word(outcome: Outcome, lang: str) -> str:

@@ -150,6 +150,18 @@ def test_text_shows_the_worst_metric_of_each_tensor() -> None:
     assert all(name in verbose for name in values)
 
 
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "github"])
+def test_the_reason_of_a_skipped_check_is_not_repeated_as_a_note(name: str) -> None:
+    notes = (Message("K3L-901", {"query": "?x"}), Message("K3O-905"))
+    text = render(
+        name,
+        one(outcome=Outcome.SKIPPED, notes=notes),
+        Options(verbosity=Verbosity.VERBOSE),
+    )
+    assert text.count("carries a query") == (0 if name == "github" else 1)
+    assert text.count("where bfloat16 was declared") == 1
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, 2.0])
 def test_a_value_over_its_limit_is_shown(value: float) -> None:
     text = render("text", one(metrics={"m": value}, limits={"m": 1.0}), Options())

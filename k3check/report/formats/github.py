@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from k3check.report.clean import one_line, seconds
 from k3check.report.formats.lines import details
 from k3check.report.model import Outcome
-from k3check.report.texts import note_of, outcome_word, summary_line
+from k3check.report.texts import note_of, other_notes, outcome_word, summary_line
 
 if TYPE_CHECKING:
     from k3check.report.formats import Options
@@ -29,7 +29,7 @@ def render(report: Report, options: Options) -> str:
             lines.append(_command("warning", finding, "\n".join(details(finding, lang)), lang))
         lines += [
             _command("notice", finding, one_line(note_of(note, lang)), lang)
-            for note in finding.notes
+            for note in other_notes(finding)
         ]
     lines += [
         f"::notice title={_property(one_line(note.code))}::{_data(one_line(note_of(note, lang)))}"

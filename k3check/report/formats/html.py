@@ -10,7 +10,7 @@ from k3check import __version__
 from k3check.report.clean import clean, number, one_line, plain, seconds
 from k3check.report.formats.lines import metrics, paragraphs
 from k3check.report.model import Outcome
-from k3check.report.texts import label, note_of, outcome_word, reason_of, summary_line
+from k3check.report.texts import label, note_of, other_notes, outcome_word, reason_of, summary_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,7 +102,7 @@ def _rows(finding: Finding, lang: str) -> Iterator[tuple[str, str, str]]:
         yield "reason", label("skipped", lang), _text(reason_of(finding, lang))
     for name, values in finding.series.items():
         yield "series", name, _plot(values)
-    for note in finding.notes:
+    for note in other_notes(finding):
         yield "note", label("note", lang), _text(note_of(note, lang))
 
 

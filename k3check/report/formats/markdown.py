@@ -9,7 +9,7 @@ from k3check import __version__
 from k3check.report.clean import one_line, seconds
 from k3check.report.formats.lines import paragraphs
 from k3check.report.model import Outcome
-from k3check.report.texts import label, note_of, outcome_word, reason_of, summary_line
+from k3check.report.texts import label, note_of, other_notes, outcome_word, reason_of, summary_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def _lines(report: Report, lang: str) -> Iterator[str]:
     for finding in report.findings:
         if finding.outcome.is_failure:
             yield from _section(finding, lang)
-    notes = [(note, finding.id) for finding in report.findings for note in finding.notes]
+    notes = [(note, finding.id) for finding in report.findings for note in other_notes(finding)]
     if notes or report.config_notes:
         yield ""
         yield f"### {label('notes', lang)}"

@@ -18,6 +18,7 @@ from k3check.report.terminal import to_ascii, wrapped
 from k3check.report.texts import (
     label,
     note_of,
+    other_notes,
     outcome_word,
     reason_of,
     summary_line,
@@ -106,7 +107,7 @@ def _print_finding(
         for part in (*measured, *series(finding)):
             _print_labelled(console, part.label, part.text, "dim")
     if verbose:
-        for note in finding.notes:
+        for note in other_notes(finding):
             _print_labelled(console, label("note", lang), one_line(note_of(note, lang)), "yellow")
 
 
@@ -155,7 +156,7 @@ def _print_labelled(
 
 def _print_notes(console: Console, report: Report, options: Options) -> None:
     verbose = options.verbosity is Verbosity.VERBOSE
-    hidden = 0 if verbose else sum(len(finding.notes) for finding in report.findings)
+    hidden = 0 if verbose else sum(len(other_notes(finding)) for finding in report.findings)
     if report.config_notes or hidden:
         console.print()
     for note in report.config_notes:
