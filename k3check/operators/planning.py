@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import k3check.operators as package
 from k3check.diagnose.history import History, name_the_mistake
-from k3check.operators.base import Check
+from k3check.operators.base import Check, ConventionBroken
 from k3check.operators.candidates import build_candidate
 from k3check.operators.compare_case import compare_case
 from k3check.operators.threads import use_one
@@ -72,7 +73,12 @@ def case_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
         def run(case: Case = case, fitted: Case | str = fitted) -> Finding:
             if isinstance(fitted, str):
                 return skipped(operator, case.name, case.why, fitted)
-            return compare_case(candidate, fitted, request, history)
+            return fails_if_broken(
+                operator,
+                case.name,
+                case.why,
+                lambda: compare_case(candidate, fitted, request, history),
+            )
 
         yield Check(
             id=f"{operator.name}/{case.name}",
@@ -80,7 +86,7 @@ def case_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
             operator=operator.name,
             case=case.name,
             title=case.why,
-            run=run,
+            run=telling_once(candidate, run) if case is chosen[0] else run,
             amend=(lambda: name_the_mistake(candidate, history)) if case is chosen[-1] else None,
         )
 
@@ -98,7 +104,9 @@ def property_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check
                 names = ", ".join(sorted(missing)).replace("_", " ")
                 reason = f"the convention does not take {names}"
                 return skipped(operator, item.name, item.title, reason)
-            return item.check(candidate, request.seed)
+            return fails_if_broken(
+                operator, item.name, item.title, lambda: item.check(candidate, request.seed)
+            )
 
         yield Check(
             id=f"{operator.name}/{item.name}",
@@ -110,6 +118,27 @@ def property_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check
         )
 
 
+def telling_once(candidate: Candidate, run: Callable[[], Finding]) -> Callable[[], Finding]:
+    """The same check, whose finding says which convention was recognised."""
+
+    def told() -> Finding:
+        found = run()
+        note = candidate.recognised
+        return found if note is None else replace(found, notes=(*found.notes, note))
+
+    return told
+
+
+def fails_if_broken(
+    operator: Operator, name: str, title: str, run: Callable[[], Finding]
+) -> Finding:
+    """What a check finds; a convention that the callable broke is a failure of its own."""
+    try:
+        return run()
+    except ConventionBroken as broken:
+        return replace(blank(operator, name, title), hint=broken.message)
+
+
 def belongs(item: Property, profile: str) -> bool:
     """Whether a property runs in a profile."""
     from k3check.operators.base import PROFILES
@@ -119,14 +148,19 @@ def belongs(item: Property, profile: str) -> bool:
 
 def skipped(operator: Operator, case: str, title: str, reason: str) -> Finding:
     """The finding of a check that does not apply."""
+    notes = (Message("K3O-016", {"reason": reason}),)
+    return replace(blank(operator, case, title), outcome=Outcome.SKIPPED, notes=notes)
+
+
+def blank(operator: Operator, case: str, title: str) -> Finding:
+    """A failed finding of a check, with nothing in it yet."""
     return Finding(
         id=f"{operator.name}/{case}",
         suite=operator.suite,
         operator=operator.name,
         case=case,
-        outcome=Outcome.SKIPPED,
+        outcome=Outcome.FAIL,
         title=title,
-        notes=(Message("K3O-016", {"reason": reason}),),
     )
 
 
