@@ -78,7 +78,7 @@ def metrics(finding: Finding, lang: str, *, everything: bool) -> Iterator[Paragr
         if limit is not None:
             text += f", {label('limit', lang)} {number(limit)}"
             if exceeds(measured, limit) and limit > 0 and math.isfinite(measured):
-                text += f" ({label('times', lang, ratio=number(float(f'{measured / limit:.3g}')))})"
+                text += f" ({label('times', lang, ratio=_rounded(measured / limit))})"
         yield Paragraph("metric", label("measured", lang), text)
 
 
@@ -129,10 +129,15 @@ def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Parag
         yield Paragraph("facts", label("seen", lang), "; ".join(facts))
 
 
+def _rounded(ratio: float) -> str:
+    """A ratio, of which nobody needs more than three digits."""
+    return number(float(f"{ratio:.3g}"))
+
+
 def _diagnosis(diagnosis: Diagnosis, lang: str) -> str:
     facts = [label(diagnosis.confidence.value, lang)]
     if diagnosis.residual is not None:
-        facts.append(label("residual", lang, residual=number(diagnosis.residual)))
+        facts.append(label("residual", lang, residual=_rounded(diagnosis.residual)))
     if diagnosis.margin is not None:
-        facts.append(label("margin", lang, margin=number(diagnosis.margin)))
+        facts.append(label("margin", lang, margin=_rounded(diagnosis.margin)))
     return f"{title_of(diagnosis, lang)} [{diagnosis.code}] ({', '.join(facts)})"
