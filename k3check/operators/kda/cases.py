@@ -35,6 +35,8 @@ class KdaSpec:
         lengths: packed sequences instead of a batch.
         heads, value_heads, key_dim, value_dim: H, HV, K, V.
         gate, keys, state, beta: families of values.
+        shared_rates: the value heads of a query head have one rate and bias, as where a callable
+            reads them by query head.
     """
 
     tokens: int = 130
@@ -49,6 +51,7 @@ class KdaSpec:
     state: Literal["zero", "random", "huge"] = "random"
     beta: Literal["normal", "high", "low"] = "normal"
     scale: float | None = None
+    shared_rates: bool = False
 
 
 #: raw gate (centre, spread) per family for gates that forget more the larger x is
@@ -94,6 +97,9 @@ def raw(case: Case, semantics: KdaSemantics, seed: int) -> Tensors:
         fast = 3.0 if spec.gate == "very_fast" else 0.0
         inputs["A_log"] = torch.linspace(-0.5, 0.6, HV, dtype=torch.float64) + fast
         inputs["dt_bias"] = 0.5 * normal(HV, K)
+        if spec.shared_rates and HV > H:
+            first = torch.arange(HV) // (HV // H) * (HV // H)
+            inputs |= {name: inputs[name][first] for name in ("A_log", "dt_bias")}
     if semantics.norm == "none":
         inputs["k"] = torch.nn.functional.normalize(inputs["k"], dim=-1)
     if spec.scale is not None:
@@ -148,6 +154,9 @@ def fit(case: Case, interface: KdaInterface) -> Case | str:
     if interface.key_dim is not None:
         V = interface.key_dim if spec.value_dim == spec.key_dim else spec.value_dim
         spec = replace(spec, key_dim=interface.key_dim, value_dim=V)
+    if interface.heads is not None:
+        spec = replace(spec, heads=interface.heads, value_heads=interface.heads)
+    spec = replace(spec, shared_rates=interface.rates == "query")
     if interface.multiple_of > 1:
         m = interface.multiple_of
         lengths = tuple(-(-n // m) * m for n in spec.lengths)
@@ -166,6 +175,8 @@ def _case(
         needs.add("grouped")
     if made.value_dim != made.key_dim:
         needs.add("value_dim")
+    if made.scale is not None:
+        needs.add("scale")
     return Case(name, why, sees, profile, frozenset(needs), made)
 
 

@@ -35,6 +35,9 @@ def present(
     q, k = raw["q"], raw["k"]
     if interface.norm == "caller":
         q, k = front.normalised_pair(semantics, q, k)
+    if interface.scale == "folded":
+        K, V = k.shape[-1], raw["v"].shape[-1]
+        q = q * front.scale_value(semantics, K, V, raw.get("scale"))
     inputs["q"], inputs["k"] = q.to(io), k.to(io)
     inputs["v"] = raw["v"].to(io)
     if interface.gate == "raw":
@@ -53,8 +56,15 @@ def present(
         inputs["beta"] = front.activated_beta(semantics, raw["beta"]).to(activated)
     if raw.get("initial_state") is not None:
         inputs["initial_state"] = raw["initial_state"].to(recipe.state)
-    if semantics.scale == "none":
-        inputs["scale"] = 1.0
+    elif interface.state == "required":
+        lengths = raw.get("cu_seqlens")
+        N = raw["v"].shape[0] if lengths is None else len(lengths) - 1
+        shape = (N, *raw["v"].shape[2:3], raw["k"].shape[-1], raw["v"].shape[-1])
+        inputs["initial_state"] = torch.zeros(shape, dtype=recipe.state)
+    if interface.state == "buffer":
+        inputs["state_dtype"] = recipe.state
+    if semantics.scale == "none" or interface.scale == "folded":
+        inputs["scale"] = 1.0  # what is left to do
     if not interface.readout:
         inputs.pop("q")
         inputs.pop("scale", None)

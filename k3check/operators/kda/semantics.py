@@ -130,25 +130,33 @@ class KdaInterface:
             the decay itself, or the log2 decay summed within each chunk.
         beta: logits or probabilities.
         norm: whether q and k are normalised inside (``op``) or by the caller.
-        scale: ``argument`` or inside; ``none`` for an operator without readout.
+        scale: given as an ``argument``; ``fixed`` to K^-1/2 inside; ``folded`` into q by the
+            caller; ``none`` for an operator without readout.
         readout: whether there is an output besides the state.
         log_dtype: dtype in which an activated gate and beta are passed (``io`` or ``float32``).
         multiple_of: the number of tokens must be a multiple of it.
         key_dim: the only K (and V) it takes, None for any.
+        heads: the only number of heads it takes, None for any.
+        rates: whether A_log and dt_bias are read by ``value`` head or by ``query`` head.
+        state: ``required`` if there must be an initial state, if only of zeros; ``buffer`` if the
+            caller also gives the memory for the final one, so that the dtype must be known.
         chunk: the chunk it works in, 0 if it is a token recurrence.
         supports: capabilities: ``packed``, ``initial_state``, ``final_state``, ``grouped``,
-            ``value_dim`` (V other than K).
+            ``value_dim`` (V other than K), ``scale`` (other than K^-1/2).
     """
 
     gate: GateInput = "raw"
     beta: Literal["logit", "prob"] = "logit"
     norm: Literal["op", "caller"] = "op"
-    scale: Literal["argument", "none"] = "argument"
+    scale: Literal["argument", "fixed", "folded", "none"] = "argument"
     readout: bool = True
     log_dtype: Literal["io", "float32"] = "float32"
     multiple_of: int = 1
     key_dim: int | None = None
+    heads: int | None = None
+    rates: Literal["value", "query"] = "value"
+    state: Literal["optional", "required", "buffer"] = "optional"
     chunk: int = 0
     supports: frozenset[str] = frozenset(
-        {"packed", "initial_state", "final_state", "grouped", "value_dim"}
+        {"packed", "initial_state", "final_state", "grouped", "value_dim", "scale"}
     )
