@@ -73,3 +73,57 @@ def router_builtin(_settings: Mapping[str, Mapping[str, Any]]) -> Callable[..., 
 def situ_builtin(_settings: Mapping[str, Mapping[str, Any]]) -> Callable[..., Any]:
     """The built-in of ``situ_glu``; a configured clip is the article's check's matter."""
     return situ_and_mul
+
+
+def latent_moe(
+    x: torch.Tensor,
+    ids: torch.Tensor,
+    weights: torch.Tensor,
+    w_down: torch.Tensor,
+    w1: torch.Tensor,
+    w3: torch.Tensor,
+    w2: torch.Tensor,
+    gain: torch.Tensor,
+    w_up: torch.Tensor,
+    s1: torch.Tensor,
+    s3: torch.Tensor,
+    s2: torch.Tensor,
+    eps: float = 1e-5,
+) -> torch.Tensor:
+    """The latent expert layer: each expert on the tokens that chose it.
+
+    Args:
+        x: [T, D].
+        ids: [T, k].
+        weights: [T, k], float32.
+        w_down: [L, D], into the latent.
+        w1, w3: [E, I, L], gate and up.
+        w2: [E, L, I].
+        gain: [L], of the norm after the sum.
+        w_up: [D, L].
+        s1, s3: [S, D], the shared experts as one MLP.
+        s2: [D, S].
+        eps: of the norm.
+
+    Returns:
+        [T, D] in the dtype of x.
+    """
+    z = x @ w_down.mT
+    total = torch.zeros(z.shape, dtype=_wide(z).dtype, device=z.device)
+    for expert in range(w1.shape[0]):
+        rows, slots = torch.where(ids == expert)
+        if len(rows):
+            own = z[rows]
+            hidden = situ_and_mul(torch.cat([own @ w1[expert].mT, own @ w3[expert].mT], dim=-1))
+            y = _wide(hidden @ w2[expert].mT)
+            total.index_add_(0, rows, weights[rows, slots, None].to(y.dtype) * y)
+    total = _wide(total.to(x.dtype))
+    total = total * torch.rsqrt(total.pow(2).mean(-1, keepdim=True) + eps)
+    routed = (total * _wide(gain)).to(x.dtype) @ w_up.mT
+    shared = situ_and_mul(torch.cat([x @ s1.mT, x @ s3.mT], dim=-1)) @ s2.mT
+    return routed + shared
+
+
+def latent_builtin(_settings: Mapping[str, Mapping[str, Any]]) -> Callable[..., Any]:
+    """The built-in of ``latent_moe``."""
+    return latent_moe

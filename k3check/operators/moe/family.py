@@ -8,12 +8,15 @@ from k3check.operators.moe import (
     candidate,
     conventions,
     faults,
+    latent,
+    latent_cases,
+    latent_conventions,
     router,
     router_cases,
     situ,
     situ_cases,
 )
-from k3check.operators.moe.semantics import ROUTER, SITU
+from k3check.operators.moe.semantics import LATENT, ROUTER, SITU
 
 MOE_ROUTER = Operator(
     name="moe_router",
@@ -49,4 +52,22 @@ SITU_GLU = Operator(
     faults=faults.situ_faults,
 )
 
-FAMILY = Family("moe", (MOE_ROUTER, SITU_GLU), article.checks)
+LATENT_MOE = Operator(
+    name="latent_moe",
+    suite="moe",
+    title="the latent expert layer",
+    semantics={"k3": LATENT},
+    outputs=(Output("output", ("token", "feature")),),
+    cases=latent_cases.CASES,
+    conventions=latent_conventions.CONVENTIONS,
+    raw=latent_cases.raw,
+    present=latent_cases.present,
+    evaluate=latent.evaluate,
+    builtin=candidate.latent_builtin,
+    faults=faults.latent_faults,
+    fit=latent_cases.fit,
+    baseline=latent.baseline,
+    block_operands=True,
+)
+
+FAMILY = Family("moe", (MOE_ROUTER, SITU_GLU, LATENT_MOE), article.checks)

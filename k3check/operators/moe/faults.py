@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from k3check.operators.base import Recipe
     from k3check.operators.moe.semantics import (
+        LatentInterface,
+        LatentSemantics,
         RouterInterface,
         RouterSemantics,
         SituInterface,
@@ -88,6 +90,36 @@ SITU: Rows = (
 )
 
 
+#: The codes are those that router and activation left free.
+LATENT: Rows = (
+    (307, "latent.norm-per-expert", {"norm": "per_expert"}),
+    (308, "latent.norm-before-experts", {"norm": "before_experts"}),
+    (309, "latent.norm-dropped", {"norm": "dropped"}),
+    (346, "latent.gain-dropped", {"norm_gain": "dropped"}),
+    (347, "latent.eps-1e-6", {"norm_eps": 1e-06}),
+    (348, "latent.weight-before-experts", {"weight_place": "before_experts"}),
+    (349, "latent.weights-ones", {"weights": "ones"}),
+    (375, "latent.weights-rolled", {"weights": "rolled"}),
+    (376, "latent.next-expert", {"expert": "next"}),
+    (377, "latent.last-slot", {"dropped": "last_slot"}),
+    (378, "latent.overflow", {"dropped": "overflow"}),
+    (379, "latent.combine-bfloat16", {"combine": "bfloat16"}),
+    (380, "latent.routed-silu", {"activation": "silu"}),
+    (381, "latent.routed-swapped", {"activation": "swapped_halves"}),
+    (382, "latent.shared-silu", {"shared_activation": "silu"}),
+    (383, "latent.shared-swapped", {"shared_activation": "swapped_halves"}),
+    (384, "latent.shared-left-out", {"shared": "left_out"}),
+    (385, "latent.shared-twice", {"shared": "twice"}),
+    (386, "latent.shared-weighted", {"shared": "weighted"}),
+    (387, "latent.shared-into-norm", {"shared": "into_norm"}),
+    (388, "latent.shared-half", {"shared": "half"}),
+    (389, "latent.routed-left-out", {"routed": "left_out"}),
+    (397, "latent.routed-twice", {"routed": "twice"}),
+    (398, "latent.rank-norms", {"ranks": "after_norm"}),
+    (399, "latent.rank-missing", {"ranks": "never"}),
+)
+
+
 def rows(table: Rows, semantics: Any) -> Iterator[Fault]:
     """The faults of a table that differ from some semantics."""
     for code, slug, changes in table:
@@ -118,4 +150,19 @@ def situ_faults(
         fault
         for fault in rows(SITU, semantics)
         if interface.packed or fault.slug != "situ.interleaved-halves"
+    )
+
+
+#: what the experts alone can get wrong
+CORE = ("weight_place", "weights", "expert", "dropped", "combine", "activation")
+
+
+def latent_faults(
+    semantics: LatentSemantics, interface: LatentInterface, _recipe: Recipe
+) -> tuple[Fault, ...]:
+    """The expert layer's mistakes that this interface can make."""
+    return tuple(
+        fault
+        for fault in rows(LATENT, semantics)
+        if not interface.core or set(fault.changes) <= set(CORE)
     )

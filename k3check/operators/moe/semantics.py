@@ -7,7 +7,7 @@ The defaults are the released K3 operators. Sources: the released ``modeling_kim
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 
@@ -119,37 +119,35 @@ class LatentSemantics:
         out = RMSNorm(sum_e weight_e y_e) W_up^T + shared(x)  shared: one SiTU MLP on x
     """
 
-    norm: Literal["after_sum", "per_expert", "before_experts", "after_up", "dropped"] = "after_sum"
-    norm_gain: Literal["once", "dropped", "one_plus"] = "once"
+    norm: Literal["after_sum", "per_expert", "before_experts", "dropped"] = "after_sum"
+    norm_gain: Literal["once", "dropped"] = "once"
     norm_eps: float = 1e-5
-    weight_place: Literal["after_down", "before_experts", "in_activation", "after_norm"] = (
-        "after_down"
-    )
-    weights: Literal["given", "ones", "normalised_again", "softmax", "rolled"] = "given"
-    expert: Literal["own", "next", "modulo_half"] = "own"
-    dropped: Literal["none", "last_slot", "first_slot", "overflow", "first_expert"] = "none"
-    activation: SituSemantics = field(default_factory=SituSemantics)
-    shared_activation: SituSemantics = field(default_factory=SituSemantics)
-    shared: Literal[
-        "once", "left_out", "twice", "per_expert", "into_norm", "on_normed", "first_only", "scaled"
-    ] = "once"
+    weight_place: Literal["after_down", "before_experts"] = "after_down"
+    weights: Literal["given", "ones", "rolled"] = "given"
+    expert: Literal["own", "next"] = "own"
+    dropped: Literal["none", "last_slot", "overflow"] = "none"
+    #: precision of the running sum over a token's experts
+    combine: Literal["wide", "bfloat16"] = "wide"
+    activation: Literal["situ", "silu", "swapped_halves"] = "situ"
+    shared_activation: Literal["situ", "silu", "swapped_halves"] = "situ"
+    shared: Literal["once", "left_out", "twice", "weighted", "into_norm", "half"] = "once"
     routed: Literal["once", "left_out", "twice"] = "once"
-    #: tensor-parallel ranks whose partial sums are reduced after the norm, or not at all
-    ranks: Literal["whole", "normed_apart", "shared_each", "one_rank"] = "whole"
-    down_weights: Literal["own", "halves_swapped"] = "own"
+    #: two ranks that hold half of the experts each: when their partial sums meet
+    ranks: Literal["before_norm", "after_norm", "never"] = "before_norm"
 
 
 @dataclass(frozen=True)
 class LatentInterface:
-    """How the expert weights come.
+    """Which part of the layer a callable does.
 
     Attributes:
-        fused: w1 and w3 as one tensor [E, 2 I, L], gate first.
-        supports: nothing that a case needs so far.
+        core: the experts alone: the latent in, their weighted sum out; projections, norm and
+            shared experts are the caller's.
+        supports: ``layer`` for the whole layer.
     """
 
-    fused: bool = False
-    supports: frozenset[str] = frozenset()
+    core: bool = False
+    supports: frozenset[str] = frozenset({"layer"})
 
 
 ROUTER = RouterSemantics()
