@@ -83,7 +83,7 @@ def log_decay(
         return ((1 - semantics.floor) * torch.sigmoid(signed) + semantics.floor).log()
     if semantics.gate in ("softplus", "clamped_softplus"):
         x = signed + shift if semantics.bias != "after_rate" else signed
-        g = -factor * F.softplus(x, threshold=1000.0)
+        g = -factor * softplus(x)
         if semantics.bias == "after_rate":
             g = g + shift
         return g.clamp(min=semantics.lower_bound) if semantics.gate == "clamped_softplus" else g
@@ -94,6 +94,17 @@ def log_decay(
     else:
         g = semantics.lower_bound * torch.sigmoid(factor * (signed + shift))
     return semantics.lower_bound - g if semantics.gate == "upper_bound" else g
+
+
+def softplus(x: torch.Tensor) -> torch.Tensor:
+    """The natural logarithm of 1 + exp(x).
+
+    In float64 to the last bit. In a lower precision as kernels write it, linear above 20 and with
+    the plain sum: below -7 that costs digits, and a baseline must pay for them as kernels do.
+    """
+    if x.dtype == torch.float64:
+        return F.softplus(x, threshold=1000.0)
+    return torch.where(x > 20, x, torch.log(1 + torch.exp(x.clamp(max=20))))
 
 
 def choose_gate(semantics: KdaSemantics, g: torch.Tensor) -> torch.Tensor:
