@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from k3check.report.listener import Listener
     from k3check.report.model import Finding
 
-__all__ = ["check", "probe_names"]
+__all__ = ["check", "cost", "probe_names"]
 
 
 def check(request: LinkRequest, listener: Listener) -> list[Finding]:
@@ -32,6 +32,18 @@ def check(request: LinkRequest, listener: Listener) -> list[Finding]:
     from k3check.link.runner import run
 
     return run(request, listener)
+
+
+def cost(request: LinkRequest) -> tuple[int, int]:
+    """What a run may cost at most: chargeable requests and tokens, retries not counted.
+
+    Raises:
+        UsageError: a probe's name is unknown.
+    """
+    from k3check.link.runner import cost as sum_up
+
+    total = sum_up(request)
+    return total.requests, total.tokens
 
 
 def probe_names() -> tuple[str, ...]:

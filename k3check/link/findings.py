@@ -70,6 +70,7 @@ def of_asked(
     asked: Asked,
     *,
     more: Sequence[Diagnosis] = (),
+    failures: Sequence[Diagnosis] = (),
     notes: Sequence[Message] = (),
     metrics: Mapping[str, float] | None = None,
 ) -> Finding:
@@ -82,6 +83,7 @@ def of_asked(
         name, title: of the probe.
         asked: its exchange.
         more: further diagnoses that the probe itself made; they count as warnings.
+        failures: the same, counted as failures.
         notes, metrics: of the probe.
     """
     result = asked.result
@@ -89,13 +91,13 @@ def of_asked(
     warnings = [hit for hit in result.hits if hit.row.level is Level.WARN]
     small = [Message(hit.row.code, hit.values) for hit in result.hits
              if hit.row.level is Level.NOTE]  # fmt: skip
-    if failing:
+    if failing or failures:
         outcome = Outcome.FAIL
     elif warnings or more:
         outcome = Outcome.ACCEPTABLE
     else:
         outcome = Outcome.PASS
-    listed = [diagnosis(hit) for hit in (*failing, *warnings)] + list(more)
+    listed = [*map(diagnosis, failing), *failures, *map(diagnosis, warnings), *more]
     return finding(
         name,
         title,
@@ -146,6 +148,9 @@ def evidence(
             made["exception"] = f"{exchange.failure.exception}: {text}"
     if exchange.status is not None:
         made["excerpt"] = redactor.excerpt(seen.text)
+    usage = seen.answer.usage if seen.answer else None
+    if usage is not None:
+        made["usage_place"] = usage.place
     made["effective_url"] = redactor.excerpt(exchange.call.url)
     if exchange.proxy:
         made["proxy"] = redactor.excerpt(exchange.proxy)

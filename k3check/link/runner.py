@@ -68,8 +68,14 @@ def run(request: LinkRequest, listener: Listener) -> list[Finding]:
     try:
         for probe in wanted:
             listener.started(f"link/{probe.name}", probe.title)
-            begun = time.monotonic()
+            begun, sent, tokens = time.monotonic(), session.requests, session.tokens
             result = _one(session, probe)
+            if session.requests > sent:
+                spent = {
+                    "requests": float(session.requests - sent),
+                    "tokens": float(session.tokens - tokens),
+                }
+                result = replace(result, metrics={**result.metrics, **spent})
             _remember(session, probe, result)
             # Last line of defence: whatever a probe put together, no key leaves it.
             result = session.redactor.record(result)
@@ -108,7 +114,8 @@ def _remember(session: Session, probe: Probe, result: Finding) -> None:
     # A refused configured field is repaired on the way: the rest still works without it.
     if code in ("K3L-250", "K3L-252", "K3L-253") and probe.name in session.passed:
         return
-    if row.phase < Phase.STREAM:
+    if row.phase < Phase.STREAM or row.slug.startswith("tools."):
         session.failed[probe.name] = reason
-        if probe.ends or row.phase <= Phase.TLS or row.slug.startswith(_SHARED):
-            session.ended = session.ended or reason
+    shared = probe.ends or row.phase <= Phase.TLS or row.slug.startswith(_SHARED)
+    if row.phase < Phase.STREAM and shared:
+        session.ended = session.ended or reason

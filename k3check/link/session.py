@@ -61,6 +61,7 @@ class Session:
         failed: first failing code by probe.
         canned: the endpoint gives an answer that ignores the question.
         plain: the chat probe's answer, for comparison.
+        requests: everything sent, retries included.
         chargeable: requests sent that may cost something.
         tokens: sum of the usage that answers reported.
         dropped: request fields that the endpoint refused.
@@ -79,6 +80,7 @@ class Session:
     failed: dict[str, Message] = field(default_factory=dict)
     canned: bool = False
     plain: Answer | None = None
+    requests: int = 0
     chargeable: int = 0
     tokens: int = 0
     dropped: set[str] = field(default_factory=set)
@@ -169,6 +171,7 @@ class Session:
         refined = self.client.refine(exchange)
         if refined is not exchange:
             exchange, hits = refined, judge(refined)
+        self.requests += len(exchange.attempts)
         seen = self.observe(exchange, wire, nonce, facts)
         if seen.family != "unknown":
             self.family = seen.family

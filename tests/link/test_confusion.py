@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from k3check import hints
-from k3check.link.diagnosis import table
-from tests.link.catalogue import FIXTURES, GOOD, Fixture
+from k3check.link.diagnosis import Phase, classify, table
+from k3check.link.exchange import Call, Exchange, Failure, FailureKind, Stage
+from k3check.link.observation import Observation
+from k3check.link.redact import Redactor
+from k3check.link.request import LinkRequest
+from k3check.link.urls import Base
+from tests.link.catalogue import FIXTURES, GOOD, HTTP, LIMITS, SHAPE, Fixture
+from tests.link.conditions import CONDITIONS, UNARRANGED, Condition, observe
+from tests.link.conditions import Bench as Place
 from tests.link.conftest import CANARY
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.link.conftest import Bench
 
 
@@ -41,3 +50,43 @@ def test_names_are_unique() -> None:
 def test_rows_have_the_slugs_of_their_texts() -> None:
     for row in table():
         assert row.slug == hints.get(row.code).slug, row.code
+
+
+@pytest.mark.parametrize("condition", CONDITIONS, ids=lambda c: f"{c.code} {c.name}")
+def test_condition_gets_its_diagnosis_and_no_other(
+    condition: Condition, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if condition.needs:
+        pytest.importorskip(condition.needs, reason="makes the certificates")
+    place = Place(monkeypatch, tmp_path, {})
+    with condition.make(place) as fields:
+        hits = classify(observe(fields, place), Redactor((CANARY,)))
+    assert [hit.row.slug for hit in hits] == [hints.get(condition.code).slug]
+    for lang in hints.LANGUAGES:
+        for text in (hints.title, hints.fix):
+            shown = text(condition.code, lang, hits[0].values)
+            assert "<" not in shown
+            assert CANARY not in shown
+
+
+def test_every_row_has_a_fixture_or_a_condition() -> None:
+    shown = {f.code for f in FIXTURES} | {c.code for c in CONDITIONS} | set(UNARRANGED)
+    assert {row.code for row in table()} == shown
+
+
+def test_what_nothing_explains_is_said_so() -> None:
+    request = LinkRequest(base_url="http://127.0.0.1:1/v1")
+    failure = Failure(FailureKind.OTHER, Stage.HEADERS, "SomeError", "something new")
+    exchange = Exchange(Call("POST", "http://127.0.0.1:1/v1/chat/completions"), failure=failure)
+    seen = Observation(request, Base("http://127.0.0.1:1/v1"), exchange)
+    hits = classify(seen, Redactor(()))
+    assert [hit.row.slug for hit in hits] == ["wire.other"]
+    assert hits[0].values["reason"] == "something new"
+
+
+def test_later_phases_exclude_earlier_causes(bench: Bench) -> None:
+    """Seen alone, rows of an earlier phase never fit what was seen in a later one."""
+    for fixture in (*HTTP, *LIMITS, *SHAPE):
+        seen = bench.observe(fixture)
+        early = [row for row in table() if row.phase < Phase.WIRE and row.when(seen)]
+        assert early == [], fixture.name

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from k3check.report.model import Finding
 
 _TITLE = "settings: base URL, key, model"
+# A run of the default probes needs no announcement.
+_UNSAID = 3
 # Problems of these keys keep only what needs the key or the model from being sent.
 _PARTIAL = {"api.api_key": "key", "model.name": "model"}
 
@@ -39,6 +41,8 @@ def run(session: Session) -> Finding:
         Diagnosis(p.code, Confidence.HIGH, values=session.redactor.value(dict(p.values)))
         for p in (*failing, *warnings)
     ]
+    from k3check.link.runner import cost  # the runner finds probes, this one among them
+
     request, shown = session.request, session.redactor.excerpt
     evidence = {
         "base_url": shown(session.base.shown) or "not set",
@@ -51,12 +55,15 @@ def run(session: Session) -> Finding:
                       ("model.name", "model")):  # fmt: skip
         if origin := request.origin(key):
             evidence[f"{name}_from"] = shown(origin)
+    remarks = [Message(p.code, session.redactor.value(dict(p.values))) for p in notes]
+    if not request.offline and (total := cost(request)).requests > _UNSAID:
+        remarks.append(Message("K3L-915", {"requests": total.requests, "tokens": total.tokens}))
     return finding(
         "lint",
         _TITLE,
         outcome,
         diagnoses=listed,
-        notes=[Message(p.code, session.redactor.value(dict(p.values))) for p in notes],
+        notes=remarks,
         evidence=evidence,
     )
 

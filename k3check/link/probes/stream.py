@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from k3check.link.asking import ask, chat_body, question
 from k3check.link.findings import of_asked
 from k3check.link.probes import Cost, Probe
-from k3check.report.model import Message
 
 if TYPE_CHECKING:
     from k3check.link.session import Session
@@ -25,17 +24,15 @@ def run(session: Session) -> Finding:
     asked = ask(
         session, "openai", body, stream=True, nonce=session.nonce, facts={"plain": session.plain}
     )
-    seen, notes, metrics = asked.result.seen, [], {}
+    seen, metrics = asked.result.seen, {}
     if seen.exchange.events:
         view = seen.stream
         metrics = {"chunks": float(view.chunks)}
         if view.first_at is not None:
             metrics["first_token_seconds"] = view.first_at
-        if view.answer is not None and view.answer.usage is not None:
-            notes.append(Message("K3L-914", {"place": view.answer.usage.place}))
     if asked.result.answered:
         session.passed.add("stream")
-    return of_asked(session, "stream", _TITLE, asked, notes=notes, metrics=metrics)
+    return of_asked(session, "stream", _TITLE, asked, metrics=metrics)
 
 
 PROBE = Probe(

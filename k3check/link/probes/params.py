@@ -1,0 +1,66 @@
+"""Is a value that K3 refuses refused, by name? Silence means that something drops the field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from k3check.link.asking import DEFAULT_OUTPUT, Asked, chat_body, post, question
+from k3check.link.diagnosis.requests import OFFICIAL, named_field
+from k3check.link.findings import evidence, finding, of_asked
+from k3check.link.probes import Cost, Probe
+from k3check.report.model import Message, Outcome
+
+if TYPE_CHECKING:
+    from k3check.link.session import Result, Session
+    from k3check.report.model import Finding
+
+_TITLE = "parameters that K3 refuses"
+# One value for each parameter that the official service answers with 400.
+WRONG = {
+    "temperature": 0.6,
+    "top_p": 0.8,
+    "n": 2,
+    "presence_penalty": 0.5,
+    "frequency_penalty": 0.5,
+}
+
+
+def run(session: Session) -> Finding:
+    """Send each wrong value alone; a refusal counts only if it names the parameter."""
+    notes, unclear = [], []
+    last: Result | None = None
+    for name, value in WRONG.items():
+        body = chat_body(session, question(session), as_configured=False) | {
+            "max_completion_tokens": DEFAULT_OUTPUT
+        }
+        # Sent even if the chat had to do without it: whether it is refused is the question here.
+        sent = session.prepared(body) | {name: value}
+        last = session.ask(post(session, "openai", sent), "openai")
+        values = {"parameter": name, "found": value, "accepted": OFFICIAL[name]}
+        if last.answered:
+            notes.append(Message("K3L-653", values))
+        elif named_field(last.seen) != name:
+            hit = last.failing[0] if last.failing else None
+            if hit is not None and hit.row.slug.split(".")[0] in ("auth", "quota", "limit"):
+                return of_asked(session, "params", _TITLE, Asked(last, notes=last.notes))
+            unclear.append(Message("K3L-655", values | {"status": last.seen.status or "none"}))
+    outcome = Outcome.SKIPPED if len(unclear) == len(WRONG) else Outcome.PASS
+    return finding(
+        "params",
+        _TITLE,
+        outcome,
+        notes=(*unclear, *notes),
+        metrics={"refused": float(len(WRONG) - len(notes) - len(unclear))},
+        evidence=evidence(session, last.seen) if last else {},
+    )
+
+
+PROBE = Probe(
+    "params",
+    _TITLE,
+    80,
+    run,
+    cost=lambda _: Cost(len(WRONG), len(WRONG) * 200),
+    needs=("chat",),
+    wires=("openai",),
+)

@@ -1,0 +1,260 @@
+"""Correct a configuration file where the right value is certain: shown first, undoable, minimal.
+
+Only the value itself is replaced in the file's text, so comments and order stay. The result is
+parsed again: it must differ from the original in exactly the corrected keys, else nothing is
+written. The API key is never touched and never shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+import re
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k3check.link import lint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from k3check.config.load import Origin
+    from k3check.link.redact import Redactor
+    from k3check.link.request import LinkRequest
+    from k3check.report.model import Finding
+
+# Diagnoses that name one right value: code -> (configuration key, value's name in the diagnosis).
+_CERTAIN = {
+    "K3L-004": ("api.base_url", "corrected_base_url"),
+    "K3L-005": ("api.base_url", "corrected_base_url"),
+    "K3L-006": ("api.base_url", "corrected_base_url"),
+    "K3L-007": ("api.base_url", "corrected_base_url"),
+    "K3L-009": ("api.base_url", "corrected_base_url"),
+    "K3L-010": ("api.base_url", "corrected_base_url"),
+    "K3L-290": ("api.base_url", "corrected_base_url"),
+    "K3L-250": ("model.{parameter}", "accepted"),
+}
+_NEVER = ("api.api_key",)
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One value to correct.
+
+    Attributes:
+        code: the diagnosis that asks for it.
+        key: the configuration's dotted key.
+        value: the right value.
+        where: where the present value comes from, for messages.
+        file: the file to edit; None if the value does not come from a file.
+        path: the key path inside that file.
+        line: the line of the value, from 1.
+    """
+
+    code: str
+    key: str
+    value: Any
+    where: str
+    file: Path | None = None
+    path: tuple[str, ...] = ()
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file's text before and after.
+
+    Attributes:
+        file: the file.
+        before, after: its text.
+        refused: why it cannot be edited; then ``after`` equals ``before``.
+    """
+
+    file: Path
+    before: str
+    after: str
+    refused: str = ""
+
+
+def repairs(
+    request: LinkRequest,
+    findings: Iterable[Finding],
+    origins: Mapping[str, Origin],
+    folder: Path,
+) -> tuple[Repair, ...]:
+    """What can be corrected with certainty.
+
+    Args:
+        request: what was checked.
+        findings: what was found.
+        origins: where each value came from, by dotted key.
+        folder: the folder that relative file names start at.
+    """
+    wanted: dict[str, tuple[str, Any]] = {}
+    for problem in lint.check(request):
+        if problem.key and problem.fixed is not None:
+            wanted.setdefault(problem.key, (problem.code, problem.fixed))
+    for finding in findings:
+        for diagnosis in finding.diagnoses:
+            key, name = _CERTAIN.get(diagnosis.code, ("", ""))
+            value = diagnosis.values.get(name)
+            if key and value not in (None, ""):
+                wanted.setdefault(key.format(**dict(diagnosis.values)), (diagnosis.code, value))
+    made = []
+    for key, (code, value) in wanted.items():
+        if key in _NEVER or key not in origins:
+            continue
+        origin = origins[key]
+        file = folder / origin.where if origin.line is not None else None
+        path = tuple(origin.key.split("."))
+        made.append(Repair(code, key, value, str(origin), file, path, origin.line))
+    return tuple(made)
+
+
+def changes(wanted: Sequence[Repair]) -> tuple[Change, ...]:
+    """The edits of the files, one for each file; nothing is written.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    by_file: dict[Path, list[Repair]] = {}
+    for repair in wanted:
+        if repair.file is not None:
+            by_file.setdefault(repair.file, []).append(repair)
+    return tuple(_change(file, list(some)) for file, some in by_file.items())
+
+
+def _change(file: Path, wanted: list[Repair]) -> Change:
+    with file.open(encoding="utf-8", newline="") as stream:
+        before = stream.read()
+    text = before
+    for repair in wanted:
+        edited = replace_value(text, repair)
+        if edited is None:
+            return Change(file, before, before, f"{repair.where} cannot be edited safely")
+        text = edited
+    return Change(file, before, text)
+
+
+_TOML_VALUE = r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[+-]?[\w.+-]+"
+_JSON_VALUE = r"\"(?:[^\"\\\n]|\\.)*\"|-?[\w.+-]+"
+
+
+def replace_value(text: str, repair: Repair) -> str | None:
+    """The text with one value replaced; None if that cannot be done without touching more."""
+    if repair.line is None or not repair.path:
+        return None
+    lines = text.split("\n")  # as the configuration counts them; a carriage return stays
+    if not 0 < repair.line <= len(lines):
+        return None
+    line, name = lines[repair.line - 1], re.escape(repair.path[-1])
+    toml = _parsed(text, toml=True) is not None
+    pattern = (
+        rf"((?:^|[.\s{{,])[\"']?{name}[\"']?\s*=\s*)({_TOML_VALUE})"
+        if toml
+        else rf"(\"{name}\"\s*:\s*)({_JSON_VALUE})"
+    )
+    value = json.dumps(repair.value, ensure_ascii=False)
+    found = list(re.finditer(pattern, line))
+    if len(found) != 1:
+        return None
+    start, end = found[0].span(2)
+    lines[repair.line - 1] = line[:start] + value + line[end:]
+    edited = "\n".join(lines)
+    return edited if _only_differs(text, edited, repair, toml=toml) else None
+
+
+def _parsed(text: str, *, toml: bool) -> Any:
+    text = text.removeprefix("\ufeff")
+    try:
+        return tomllib.loads(text) if toml else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _only_differs(before: str, after: str, repair: Repair, *, toml: bool) -> bool:
+    """The edit changed exactly the wanted value."""
+    old, new = _parsed(before, toml=toml), _parsed(after, toml=toml)
+    if old is None or new is None:
+        return False
+    place = old
+    # In pyproject.toml the path starts further down.
+    for prefix in ((), ("tool", "k3check")):
+        place, found = old, True
+        for step in (*prefix, *repair.path[:-1]):
+            if not isinstance(place, dict) or step not in place:
+                found = False
+                break
+            place = place[step]
+        if found and isinstance(place, dict) and repair.path[-1] in place:
+            place[repair.path[-1]] = repair.value
+            return bool(old == new)
+    return False
+
+
+def diff(change: Change, redactor: Redactor) -> str:
+    """The edit as a unified diff without any secret."""
+    lines = difflib.unified_diff(
+        redactor.hide(change.before).splitlines(),
+        redactor.hide(change.after).splitlines(),
+        change.file.name,
+        change.file.name,
+        lineterm="",
+        n=1,
+    )
+    return "\n".join(_masked_line(line) for line in lines)
+
+
+def _masked_line(line: str) -> str:
+    """A line of a diff; whatever stands under a secret's name is masked, known or not."""
+    return re.sub(
+        r"(?i)([\"']?[\w-]*(?:api[_-]?key|token|secret|password)[\"']?\s*[=:]\s*)"
+        r"(\"[^\"]*\"|'[^']*')",
+        r"\1***",
+        line,
+    )
+
+
+def write(change: Change) -> Path:
+    """Write an edit; the original is kept beside it.
+
+    Returns:
+        The backup's path.
+
+    Raises:
+        OSError: writing failed; the original is still there.
+    """
+    file = change.file.resolve()
+    mode = file.stat().st_mode & 0o777
+    backup = _free(file)
+    _place(backup, change.before, mode)
+    _place(file, change.after, mode)
+    return backup
+
+
+def _free(file: Path) -> Path:
+    """A name for the backup that nothing has yet."""
+    for number in range(1000):
+        path = file.with_name(f"{file.name}.bak{number or ''}")
+        if not path.exists():
+            return path
+    raise FileExistsError(f"{file.name}.bak")
+
+
+def _place(path: Path, text: str, mode: int) -> None:
+    """Write a file completely or not at all, with its mode from the first moment."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        Path(name).chmod(mode)
+        Path(name).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
