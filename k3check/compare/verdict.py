@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.compare import sets
+from k3check.compare import exact, sets
 from k3check.compare.metrics import Measurement, measure
 from k3check.report.model import Message, Outcome
 
@@ -93,7 +93,7 @@ def judge(
         if problem is not None:
             return Judgement(Outcome.FAIL, problem, location={"tensor": output.name})
     on_cpu = {output.name: actual[output.name].detach().cpu() for output in wanted}
-    valued = [output for output in wanted if output.compare == "values"]
+    valued = [output for output in wanted if output.compare != "set"]
     for output in valued:
         problem, location = content_problem(
             output, on_cpu[output.name], reference[output.name], inputs
@@ -105,11 +105,15 @@ def judge(
         agreement.judged(valued, tensors) for tensors in (on_cpu, reference, baseline)
     )
     judgement = judge_values(valued, on_cpu, reference, baseline, recipe, tolerance)
-    return with_agreement(judgement, agreement)
+    for output in valued:
+        if output.compare == "exact":
+            found = exact.exactness(output, on_cpu[output.name], reference[output.name])
+            judgement = joined(judgement, found)
+    return joined(judgement, agreement)
 
 
-def with_agreement(judgement: Judgement, agreement: sets.Agreement) -> Judgement:
-    """The verdict on values together with that on sets; other ids explain other values."""
+def joined(judgement: Judgement, agreement: sets.Agreement | exact.Exactness) -> Judgement:
+    """The verdict on values with a stricter one: wrong ids, too, explain other values."""
     wrong = agreement.problem is not None
     return replace(
         judgement,

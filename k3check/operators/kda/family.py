@@ -55,7 +55,7 @@ def _operator(name: str, suite: str, title: str) -> Operator:
         fit=cases.fit,
         baseline=reference.chunkwise_baseline if name == "kda_chunk" else None,
         block_operands=name == "kda_chunk",
-        faults=partial(faults.faults, chunked=name == "kda_chunk"),
+        faults=partial(faults.faults, chunked=name == "kda_chunk", step=step),
         legal=legal_recipes,
         properties=() if step else properties.SEQUENCE_PROPERTIES,
     )

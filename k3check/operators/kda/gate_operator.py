@@ -19,7 +19,7 @@ from k3check.operators.base import (
     Tensors,
     generator,
 )
-from k3check.operators.kda import candidate
+from k3check.operators.kda import candidate, gate_faults
 from k3check.operators.kda import gate as front
 from k3check.operators.kda.semantics import SEMANTICS, KdaSemantics
 
@@ -174,7 +174,7 @@ CASES = (
     _case("spread", "raw values around zero: formula, rate, bias, sign", "quick", spread=2.0),
     _case("low", "raw values around -7: where the decay is next to none", "quick", centre=-7.0),
     _case("high", "raw values around 20: saturation at the bound", centre=20.0),
-    _case("huge", "raw values around 100: overflow of a branch-free softplus", centre=100.0),
+    _case("huge", "raw values around +-100: overflow of a branch-free softplus", spread=100.0),
     _case("spare-rates", "A_log with more entries than heads: the first ones count", spare_rates=2),
     _case("fast-rates", "rates up to exp(4)", rate=(1.0, 4.0)),
 )
@@ -191,4 +191,5 @@ OPERATOR = Operator(
     present=present,
     evaluate=evaluate,
     builtin=candidate.builtin("kda_gate"),
+    faults=gate_faults.faults,
 )

@@ -1,0 +1,31 @@
+"""The gate's mistakes, for the gate as an operator of its own; codes as in ``faults.py``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from k3check.operators.base import Fault
+from k3check.operators.common_faults import output_faults
+from k3check.operators.kda import faults as kda
+
+if TYPE_CHECKING:
+    from k3check.operators.base import Recipe
+    from k3check.operators.kda.gate_operator import GateInterface
+    from k3check.operators.kda.semantics import KdaSemantics
+
+
+def faults(
+    semantics: KdaSemantics, _interface: GateInterface, _recipe: Recipe
+) -> tuple[Fault, ...]:
+    """Every mistake against a gate: its form, its parameters, base, granularity and token."""
+    rows = [*kda.GATE_FORM, *kda.GATE_SIGN, *kda.GATE_GIVEN]
+    if semantics.gate != "floor":
+        rows += kda.GATE_PARAMETERS
+    if semantics.gate == "lower_bound":
+        rows += kda.GATE_BOUND
+    found = [
+        Fault(code, slug, changes)
+        for code, slug, changes in rows
+        if any(getattr(semantics, name) != value for name, value in changes.items())
+    ]
+    return (*found, *output_faults(("decay",), ()))
