@@ -104,7 +104,8 @@ class Output:
         axes: what each dimension is: ``batch``, ``token``, ``head``, ``channel``, ``key``,
             ``value``, ``source``, ``expert``. Errors are reported per token, head and channel.
         dtype: ``io``, ``state``, ``any`` (not judged).
-        compare: ``values``, or ``set`` for ids whose order says nothing.
+        compare: ``values``; ``set`` for ids whose order says nothing; ``exact`` for values that
+            must agree in every element.
     """
 
     name: str
