@@ -1,0 +1,1 @@
+"""The gated RMSNorm of KDA's output."""

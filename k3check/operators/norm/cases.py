@@ -1,0 +1,109 @@
+"""The gated norm's cases: heads of different sizes, small inputs, gains far from one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from k3check.operators.base import Case, Tensors, generator
+
+if TYPE_CHECKING:
+    from k3check.operators.base import Recipe
+    from k3check.operators.norm.semantics import NormInterface, NormSemantics
+
+
+@dataclass(frozen=True)
+class NormSpec:
+    """How to make one case's inputs.
+
+    Attributes:
+        batch, tokens, heads, dim: B, T, H, D.
+        size, offset: of x; ``spread`` multiplies each head by another factor.
+    """
+
+    batch: int = 1
+    tokens: int = 24
+    heads: int = 3
+    dim: int = 64
+    size: float = 1.0
+    offset: float = 0.0
+    spread: bool = True
+
+
+def raw(case: Case, _semantics: NormSemantics, seed: int) -> Tensors:
+    """The raw inputs of a case in float64."""
+    spec: NormSpec = case.spec
+    draw = generator(seed, "gated_rms_norm", case.name)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=draw, dtype=torch.float64)
+
+    shape = (spec.batch, spec.tokens, spec.heads, spec.dim)
+    x = spec.size * (normal(*shape) + spec.offset)
+    if spec.spread:
+        x = x * torch.logspace(-1, 1, spec.heads, dtype=torch.float64)[:, None]
+        x = x * torch.logspace(-0.5, 0.5, spec.tokens, dtype=torch.float64)[:, None, None]
+    return {"x": x, "gate": 2 * normal(*shape), "gain": (0.6 * normal(spec.dim)).exp()}
+
+
+def present(
+    given: Tensors, semantics: NormSemantics, _interface: NormInterface, recipe: Recipe
+) -> Tensors:
+    """What a callable gets, rounded to the recipe."""
+    return {name: value.to(recipe.io) for name, value in given.items()} | {"eps": semantics.eps}
+
+
+def _case(
+    name: str, why: str, sees: str, profile: str = "full", spec: NormSpec | None = None
+) -> Case:
+    slugs = tuple(f"norm.{slug}" for slug in sees.split())
+    return Case(name, why, slugs, profile, frozenset(), spec or NormSpec())
+
+
+CASES: tuple[Case, ...] = (
+    _case(
+        "heads",
+        "heads and tokens of different sizes: what the norm is taken over, gate and gain",
+        "gate-first silu no-gate raw-gate tanh gate-inverted softmax-gate heads-reversed "
+        "gate-of-first-head previous-token l2 no-norm all-heads over-tokens gain-dropped "
+        "gain-one-plus gain-twice gain-before gain-reversed",
+        "quick",
+    ),
+    _case(
+        "small",
+        "inputs of size 1e-3: value and place of eps",
+        "eps-1e-6 eps-on-sum eps-outside",
+        "quick",
+        NormSpec(size=1e-3, spread=False),
+    ),
+    _case(
+        "offset",
+        "inputs with a common offset: what a LayerNorm would remove",
+        "layer-norm",
+        "full",
+        NormSpec(offset=2.0, spread=False),
+    ),
+    _case(
+        "one-token",
+        "a single token, a batch of three",
+        "gate-first silu gain-dropped all-heads",
+        "full",
+        NormSpec(batch=3, tokens=1),
+    ),
+    _case(
+        "released-head",
+        "heads of 128, as in the released model",
+        "silu gate-first l2",
+        "full",
+        NormSpec(tokens=8, heads=8, dim=128),
+    ),
+    _case(
+        "odd-width",
+        "heads of 50: the part after the last whole block",
+        "silu gain-dropped",
+        "full",
+        NormSpec(tokens=5, dim=50),
+    ),
+)

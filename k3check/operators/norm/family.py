@@ -1,0 +1,25 @@
+"""The operator ``gated_rms_norm``, put together."""
+
+from __future__ import annotations
+
+from k3check.operators.base import Family, Operator, Output
+from k3check.operators.norm import candidate, cases, conventions, faults, reference
+from k3check.operators.norm.semantics import SEMANTICS
+
+GATED_RMS_NORM = Operator(
+    name="gated_rms_norm",
+    suite="kda",
+    title="the gated norm of KDA's output",
+    semantics=SEMANTICS,
+    outputs=(Output("output", ("batch", "token", "head", "feature")),),
+    cases=cases.CASES,
+    conventions=conventions.CONVENTIONS,
+    raw=cases.raw,
+    present=cases.present,
+    evaluate=reference.evaluate,
+    builtin=candidate.builtin,
+    faults=faults.faults,
+    baseline=reference.baseline,
+)
+
+FAMILY = Family("norm", (GATED_RMS_NORM,))
