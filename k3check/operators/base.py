@@ -15,7 +15,7 @@ How one case travels::
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 
@@ -61,20 +61,28 @@ class Arithmetic:
 
     Attributes:
         compute: dtype that everything is computed in.
-        operand: dtype to which the operands of products of whole blocks are rounded (as a matrix
-            unit does), None for ``compute``.
+        operand: precision to which the operands of products of whole blocks are rounded, as a
+            matrix unit does; ``tf32`` for 10 bits of mantissa; None for ``compute``.
         state: dtype to which a carried state is rounded whenever it is stored.
         output: dtype of the result.
+        coarse_log: logarithms near one are only good to 2^-22 in absolute terms, as a GPU's
+            instruction is (``lg2.approx.f32`` of the PTX instruction set).
     """
 
     compute: torch.dtype = torch.float64
-    operand: torch.dtype | None = None
+    operand: torch.dtype | Literal["tf32"] | None = None
     state: torch.dtype = torch.float64
     output: torch.dtype = torch.float64
+    coarse_log: bool = False
 
     def operands(self, x: torch.Tensor) -> torch.Tensor:
         """Round a block operand."""
-        return x if self.operand is None else x.to(self.operand).to(self.compute)
+        if self.operand is None:
+            return x
+        if self.operand == "tf32":
+            bits = x.float().contiguous().view(torch.int32)
+            return ((bits + 0x1000) & ~0x1FFF).view(torch.float32).to(self.compute)
+        return x.to(self.operand).to(self.compute)
 
     def stored(self, x: torch.Tensor) -> torch.Tensor:
         """Round a state that is stored."""
@@ -92,6 +100,7 @@ def rounding(recipe: Recipe, *, block_operands: bool = False) -> Arithmetic:
         operand=low if block_operands else None,
         state=recipe.state,
         output=recipe.io,
+        coarse_log=recipe.device.type == "cuda" and recipe.accumulate != torch.float64,
     )
 
 

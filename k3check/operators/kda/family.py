@@ -26,15 +26,19 @@ STATE = Output("final_state", ("batch", "head", "key", "channel"), dtype="state"
 
 
 def legal_recipes(recipe: Recipe) -> dict[str, Arithmetic]:
-    """Other roundings that released kernels use: FlashKDA and flashinfer keep a bfloat16 state."""
-    low = recipe.io in (torch.bfloat16, torch.float16)
-    if not low:
+    """Other roundings that released kernels use.
+
+    FlashKDA and flashinfer keep a bfloat16 state; Triton's float32 products are TF32 by default.
+    """
+    usual = rounding(recipe, block_operands=True)
+    if recipe.io == torch.float32:
+        return {"TF32 products": replace(usual, operand="tf32")}
+    if recipe.io == torch.float64:
         return {}
-    operands = rounding(recipe, block_operands=True)
-    found = {"operands rounded before products": operands}
+    found = {"operands rounded before products": usual}
     if recipe.state != recipe.io:
         name = str(recipe.io).removeprefix("torch.")
-        found[f"{name} state"] = replace(operands, state=recipe.io)
+        found[f"{name} state"] = replace(usual, state=recipe.io)
     return found
 
 

@@ -54,6 +54,8 @@ def log_decay(
     raw: torch.Tensor,
     A_log: torch.Tensor | None,
     dt_bias: torch.Tensor | None,
+    *,
+    coarse_log: bool = False,
 ) -> torch.Tensor:
     """The log decay g <= 0 of the raw gate.
 
@@ -62,6 +64,7 @@ def log_decay(
         raw: [B, T, HV, K].
         A_log: [HV] or longer, None for a rate of one.
         dt_bias: [HV, K] or [HV * K], None for no bias.
+        coarse_log: see :class:`k3check.operators.base.Arithmetic`.
 
     Returns:
         [B, T, HV, K] in ``raw``'s dtype.
@@ -83,7 +86,7 @@ def log_decay(
         return ((1 - semantics.floor) * torch.sigmoid(signed) + semantics.floor).log()
     if semantics.gate in ("softplus", "clamped_softplus"):
         x = signed + shift if semantics.bias != "after_rate" else signed
-        g = -factor * softplus(x)
+        g = -factor * softplus(x, coarse_log=coarse_log)
         if semantics.bias == "after_rate":
             g = g + shift
         return g.clamp(min=semantics.lower_bound) if semantics.gate == "clamped_softplus" else g
@@ -96,7 +99,7 @@ def log_decay(
     return semantics.lower_bound - g if semantics.gate == "upper_bound" else g
 
 
-def softplus(x: torch.Tensor) -> torch.Tensor:
+def softplus(x: torch.Tensor, *, coarse_log: bool = False) -> torch.Tensor:
     """The natural logarithm of 1 + exp(x).
 
     In float64 to the last bit. In a lower precision as kernels write it, linear above 20 and with
@@ -104,7 +107,11 @@ def softplus(x: torch.Tensor) -> torch.Tensor:
     """
     if x.dtype == torch.float64:
         return F.softplus(x, threshold=1000.0)
-    return torch.where(x > 20, x, torch.log(1 + torch.exp(x.clamp(max=20))))
+    sum_ = 1 + torch.exp(x.clamp(max=20))
+    if coarse_log:  # a systematic error: it grows with the number of tokens
+        grid = 2.0**22
+        return torch.where(x > 20, x, (torch.log2(sum_) * grid).floor() / grid * LN2)
+    return torch.where(x > 20, x, torch.log(sum_))
 
 
 def choose_gate(semantics: KdaSemantics, g: torch.Tensor) -> torch.Tensor:

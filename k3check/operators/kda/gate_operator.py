@@ -91,7 +91,13 @@ def evaluate(
         for name, value in inputs.items()
         if isinstance(value, torch.Tensor)
     }
-    g = front.log_decay(semantics, wide["gate"], wide.get("A_log"), wide.get("dt_bias"))
+    g = front.log_decay(
+        semantics,
+        wide["gate"],
+        wide.get("A_log"),
+        wide.get("dt_bias"),
+        coarse_log=arithmetic.coarse_log,
+    )
     g = front.choose_gate(semantics, g)
     if interface.output == "alpha":
         g = g.exp()

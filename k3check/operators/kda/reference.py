@@ -108,7 +108,7 @@ def prepare(
         q, k = front.normalised_pair(semantics, q, k)
         q, k = arithmetic.operands(q), arithmetic.operands(k)
     scale = front.scale_value(semantics, K, V, inputs.get("scale"))
-    g = front.choose_gate(semantics, natural_log_gate(semantics, interface, cast))
+    g = front.choose_gate(semantics, natural_log_gate(semantics, interface, cast, arithmetic))
     beta = cast["beta"]
     if interface.beta == "logit":
         beta = front.activated_beta(semantics, beta)
@@ -142,12 +142,18 @@ def prepare(
 
 
 def natural_log_gate(
-    semantics: KdaSemantics, interface: KdaInterface, cast: Tensors
+    semantics: KdaSemantics, interface: KdaInterface, cast: Tensors, arithmetic: Arithmetic
 ) -> torch.Tensor:
     """The gate input as natural log decay, [B, T, HV, K]."""
     given: torch.Tensor = cast["gate"]
     if interface.gate == "raw":
-        return front.log_decay(semantics, given, cast.get("A_log"), cast.get("dt_bias"))
+        return front.log_decay(
+            semantics,
+            given,
+            cast.get("A_log"),
+            cast.get("dt_bias"),
+            coarse_log=arithmetic.coarse_log,
+        )
     if interface.gate == "log2":
         return given * front.LN2
     if interface.gate == "alpha":
