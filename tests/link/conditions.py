@@ -23,7 +23,7 @@ from k3check.link.observation import Observation
 from k3check.link.proxies import choose
 from k3check.link.request import LinkRequest, Secret
 from k3check.link.urls import Base
-from tests.link.faulty import Connection, FaultyServer, Request, answer, free_port, http
+from tests.link.faulty import Connection, FaultyServer, Request, answer, closed_port, http
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,21 +93,21 @@ def os_says(error: OSError) -> Callable[[Bench], Any]:
 
 @contextmanager
 def refused(bench: Bench) -> Iterator[dict[str, Any]]:
-    yield {"base_url": f"http://127.0.0.1:{free_port()}/v1"}
+    with closed_port() as port:
+        yield {"base_url": f"http://127.0.0.1:{port}/v1"}
 
 
 @contextmanager
 def dead_env(bench: Bench) -> Iterator[dict[str, Any]]:
-    bench.env["HTTPS_PROXY"] = f"http://127.0.0.1:{free_port()}"
-    yield {"base_url": "https://gateway.test/v1"}
+    with closed_port() as port:
+        bench.env["HTTPS_PROXY"] = f"http://127.0.0.1:{port}"
+        yield {"base_url": "https://gateway.test/v1"}
 
 
 @contextmanager
 def dead_config(bench: Bench) -> Iterator[dict[str, Any]]:
-    yield {
-        "base_url": "https://gateway.test/v1",
-        "proxy": f"http://127.0.0.1:{free_port()}",
-    }
+    with closed_port() as port:
+        yield {"base_url": "https://gateway.test/v1", "proxy": f"http://127.0.0.1:{port}"}
 
 
 def proxy_says(response: bytes) -> Callable[[Bench], Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Self
 
 
@@ -59,7 +59,7 @@ def http(
 ) -> bytes:
     """A complete response; the connection is closed after it."""
     if isinstance(body, (dict, list)) or body is None:
-        body = json.dumps(body, ensure_ascii=False).encode()
+        body = json.dumps(body).encode()
     elif isinstance(body, str):
         body = body.encode("utf-8", "surrogatepass")
     line = f"{status} X" if isinstance(status, int) else status
@@ -133,26 +133,30 @@ class FaultyServer:
 
     def _serve(self, sock: socket.socket) -> None:
         sock.settimeout(5)
-        with contextlib.suppress(OSError, ValueError), contextlib.closing(sock):
+        with contextlib.suppress(OSError, ValueError), contextlib.ExitStack() as stack:
+            stack.callback(sock.close)
             if self.tls is not None:
                 sock = self.tls.wrap_socket(sock, server_side=True)
-            if self.greeting:
-                sock.sendall(self.greeting)
-            request = _read(sock)
-            if request is None:
-                return
-            with self._lock:
-                self.requests.append(request)
-                script = self.scripts[min(len(self.requests), len(self.scripts)) - 1]
-            connection = Connection(sock, self._stopped)
-            if callable(script):
-                script(connection, request)
-            else:
-                sock.sendall(script)
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_WR)
-                sock.settimeout(0.2)
-                sock.recv(1)
+                stack.callback(sock.close)
+            self._talk(sock)
+
+    def _talk(self, sock: socket.socket) -> None:
+        if self.greeting:
+            sock.sendall(self.greeting)
+        request = _read(sock)
+        if request is None:
+            return
+        with self._lock:
+            self.requests.append(request)
+            script = self.scripts[min(len(self.requests), len(self.scripts)) - 1]
+        if callable(script):
+            script(Connection(sock, self._stopped), request)
+        else:
+            sock.sendall(script)
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_WR)
+            sock.settimeout(0.2)
+            sock.recv(1)
 
 
 def _read(sock: socket.socket) -> Request | None:
@@ -178,10 +182,12 @@ def _read(sock: socket.socket) -> Request | None:
     return Request(method, target, headers, body)
 
 
-def free_port() -> int:
-    """A port on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+@contextlib.contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that refuses connections, and that nobody else gets meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # bound, but not listening
+        yield held.getsockname()[1]
 
 
 def answer(**changes: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from k3check.report.listener import Silent
 from k3check.report.model import Finding, Outcome
 from tests.link.catalogue import APP, NONCE, error
 from tests.link.conftest import CANARY
-from tests.link.faulty import Connection, FaultyServer, Request, answer, free_port, http
+from tests.link.faulty import Connection, FaultyServer, Request, answer, closed_port, http
 
 DEFAULT = ["link/lint", "link/transport", "link/chat", "link/stream", "link/tools"]
 
@@ -109,12 +109,12 @@ def test_after_a_refused_key_nothing_more_is_sent() -> None:
 
 
 def test_nothing_listens() -> None:
-    with FaultyServer([b""]) as server:
-        made = request(server, base_url=f"http://127.0.0.1:{free_port()}/v1")
+    with FaultyServer([b""]) as server, closed_port() as port:
+        made = request(server, base_url=f"http://127.0.0.1:{port}/v1")
         findings = run(made)
-    assert outcomes(findings) == ["pass", "fail", "skipped", "skipped", "skipped"]
-    assert [d.code for d in findings["link/transport"].diagnoses] == ["K3L-103"]
-    findings = run(replace(made, profile="quick"))
+        assert outcomes(findings) == ["pass", "fail", "skipped", "skipped", "skipped"]
+        assert [d.code for d in findings["link/transport"].diagnoses] == ["K3L-103"]
+        findings = run(replace(made, profile="quick"))
     assert [d.code for d in findings["link/chat"].diagnoses] == ["K3L-103"]
 
 

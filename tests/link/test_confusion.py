@@ -13,6 +13,7 @@ from k3check.link.observation import Observation
 from k3check.link.redact import Redactor
 from k3check.link.request import LinkRequest
 from k3check.link.urls import Base
+from tests.link import page
 from tests.link.catalogue import FIXTURES, GOOD, HTTP, LIMITS, SHAPE, Fixture
 from tests.link.conditions import CONDITIONS, UNARRANGED, Condition, observe
 from tests.link.conditions import Bench as Place
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda f: f"{f.code} {f.name}")
 def test_fixture_gets_its_diagnosis_and_no_other(fixture: Fixture, bench: Bench) -> None:
     hits = bench.hits(fixture)
+    page.RESULTS[fixture.name] = tuple(hit.row.code for hit in hits)
     assert [f"{hit.row.code} {hit.row.slug}" for hit in hits] == [
         f"{fixture.code} {hints.get(fixture.code).slug}"
     ]
@@ -61,6 +63,7 @@ def test_condition_gets_its_diagnosis_and_no_other(
     place = Place(monkeypatch, tmp_path, {})
     with condition.make(place) as fields:
         hits = classify(observe(fields, place), Redactor((CANARY,)))
+    page.RESULTS[condition.name] = tuple(hit.row.code for hit in hits)
     assert [hit.row.slug for hit in hits] == [hints.get(condition.code).slug]
     for lang in hints.LANGUAGES:
         for text in (hints.title, hints.fix):
@@ -90,3 +93,9 @@ def test_later_phases_exclude_earlier_causes(bench: Bench) -> None:
         seen = bench.observe(fixture)
         early = [row for row in table() if row.phase < Phase.WIRE and row.when(seen)]
         assert early == [], fixture.name
+
+
+def test_the_page_in_the_documents_is_up_to_date() -> None:
+    for needs in ("trustme", "cryptography"):
+        pytest.importorskip(needs, reason="makes the certificates")
+    assert page.PAGE.read_text("utf-8") == page.text()

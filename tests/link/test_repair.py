@@ -1,0 +1,167 @@
+"""Corrections of configuration files: minimal, undoable, and without the key."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from k3check.config.load import load
+from k3check.link import check
+from k3check.link.redact import Redactor
+from k3check.link.repair import Change, changes, diff, repairs, write
+from k3check.link.request import request_from
+from k3check.report.listener import Silent
+from tests.link.catalogue import error
+from tests.link.conftest import CANARY
+from tests.link.faulty import FaultyServer, http
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOML = f"""# my endpoint
+[api]
+base_url = "https://gw.test/v1/chat/completions?utm_source=x"  # from the blog
+api_key = "{CANARY}"
+timeout_seconds = 120
+max_retries = 17 # many
+
+[model]
+name = 'Kimi-K3'
+temperature = 0.6
+max_output_tokens = 256
+"""
+
+
+class Asked:
+    probes = ("lint",)
+    offline = True
+    profile = None
+
+
+def plan(folder: Path, **asked: Any) -> tuple[Change, ...]:
+    loaded = load(cwd=folder, env={})
+    options = Asked()
+    for name, value in asked.items():
+        setattr(options, name, value)
+    request = request_from(loaded, options, env={})
+    found = check(request, Silent())
+    return changes(repairs(request, found, loaded.origins, folder))
+
+
+def test_toml_is_corrected_in_place(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(TOML)
+    file.chmod(0o600)
+    (change,) = plan(tmp_path)
+    assert change.refused == ""
+    assert change.before == TOML
+    expected = (
+        TOML.replace("https://gw.test/v1/chat/completions?utm_source=x", "https://gw.test/v1")
+        .replace("max_retries = 17", "max_retries = 3")
+        .replace("'Kimi-K3'", '"kimi-k3"')
+        .replace("temperature = 0.6", "temperature = 1.0")
+        .replace("max_output_tokens = 256", "max_output_tokens = 8192")
+    )
+    assert change.after == expected
+    shown = diff(change, Redactor((CANARY,)))
+    assert '-base_url = "https://gw.test/v1/chat/completions?utm_source=x"' in shown
+    assert '+base_url = "https://gw.test/v1"  # from the blog' in shown
+    assert CANARY not in shown
+    assert CANARY not in diff(change, Redactor(()))
+    backup = write(change)
+    assert file.read_text() == expected
+    assert backup.read_text() == TOML
+    assert backup.name == "config.toml.bak"
+    if os.name == "posix":
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert backup.stat().st_mode & 0o777 == 0o600
+    assert write(Change(file, expected, TOML)).name == "config.toml.bak1"
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "config.toml", "config.toml.bak", "config.toml.bak1",
+    ]  # fmt: skip
+
+
+def test_json_is_corrected_in_place(tmp_path: Path) -> None:
+    lines = (
+        "{",
+        f'  "baseUrl": "https://gw.test/api?x=1", "apiKey": "{CANARY}",',
+        '  "model": "kimi-k3", "modelConfig": {"temperature": 0.6}',
+        "}",
+        "",
+    )
+    before = "\r\n".join(lines)
+    (tmp_path / "settings.json").write_bytes(before.encode())
+    (change,) = plan(tmp_path)
+    expected = before.replace("?x=1", "").replace("0.6", "1.0")
+    assert change.after == expected
+    write(change)
+    assert (tmp_path / "settings.json").read_bytes() == expected.encode()
+
+
+def test_the_key_is_never_touched(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        f'[api]\nbase_url = "https://gw.test/v1"\napi_key = "Bearer {CANARY}"\n'
+    )
+    assert plan(tmp_path) == ()
+
+
+def test_values_of_variables_are_not_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(f'[api]\napi_key = "{CANARY}"\n')
+    loaded = load(cwd=tmp_path, env={"K3CHECK_BASE_URL": "https://gw.test/v1?x=1"})
+    request = request_from(loaded, Asked(), env={})
+    (repair,) = repairs(request, (), loaded.origins, tmp_path)
+    assert repair.file is None
+    assert repair.value == "https://gw.test/v1"
+    assert changes((repair,)) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # the value is written in a way that a small edit cannot be sure of
+        f'api = {{ base_url = """https://gw.test/v1?x=1""", api_key = "{CANARY}" }}\n',
+        f"[api]\napi_key = '{CANARY}'\nbase_url = '''\nhttps://gw.test/v1?x=1'''\n",
+    ],
+)
+def test_what_cannot_be_edited_safely_is_left(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    (change,) = plan(tmp_path)
+    assert change.refused
+    assert change.after == change.before == text
+
+
+def test_inline_tables_and_dotted_keys(tmp_path: Path) -> None:
+    text = f'api.api_key = "{CANARY}"\napi.base_url = "https://gw.test/v1?x=1"\nmodel = {{ name = "kimi-k3", temperature = 0.6 }}\n'  # noqa: E501 - one line on purpose
+    (tmp_path / "config.toml").write_text(text)
+    (change,) = plan(tmp_path)
+    assert tomllib.loads(change.after) == {
+        "api": {"api_key": CANARY, "base_url": "https://gw.test/v1"},
+        "model": {"name": "kimi-k3", "temperature": 1.0},
+    }
+
+
+def test_pyproject(tmp_path: Path) -> None:
+    text = f'[project]\nname = "x"\n\n[tool.k3check.api]\nbase_url = "https://gw.test/v1#"\napi_key = "{CANARY}"\n'  # noqa: E501 - a file in one line
+    (tmp_path / "pyproject.toml").write_text(text)
+    (change,) = plan(tmp_path)
+    assert change.after == text.replace("/v1#", "/v1")
+
+
+def test_what_the_endpoint_said_is_corrected_too(tmp_path: Path) -> None:
+    def refuse(connection: Any, request: Any) -> None:
+        if "n" in request.json or "top_p" in request.json:
+            connection.send(error(400, "invalid top_p: only 0.95 is allowed for this model", "x"))
+        else:
+            connection.send(http(200, {"choices": []}))
+
+    with FaultyServer([refuse]) as server:
+        text = (
+            f'[api]\nbase_url = "{server.base_url}"\napi_key = "{CANARY}"\n[model]\ntop_p = 0.8\n'
+        )
+        (tmp_path / "config.toml").write_text(text)
+        (change,) = plan(tmp_path, probes=("chat",), offline=False)
+    assert change.after == text.replace("0.8", "0.95")
