@@ -1,0 +1,1 @@
+"""Gated multi-head latent attention without rotary positions."""
