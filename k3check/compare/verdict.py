@@ -134,6 +134,9 @@ def form_problem(
     if not isinstance(actual, torch.Tensor):
         got = "nothing" if actual is None else type(actual).__name__
         return Message("K3O-001", {"tensor": name, "got": got})
+    if not is_plain(actual):
+        kind = "meta" if actual.is_meta else str(actual.layout).removeprefix("torch.")
+        return Message("K3O-018", {"tensor": name, "kind": kind})
     if actual.shape != expected.shape:
         shapes = {"found": list(actual.shape), "expected": list(expected.shape)}
         return Message("K3O-002", {"tensor": name, **shapes})
@@ -142,6 +145,11 @@ def form_problem(
         found, wanted = (str(d).removeprefix("torch.") for d in (actual.dtype, dtype))
         return Message("K3O-003", {"tensor": name, "found": found, "expected": wanted})
     return None
+
+
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has values of its own in strided memory."""
+    return tensor.layout == torch.strided and not (tensor.is_meta or tensor.is_quantized)
 
 
 def content_problem(

@@ -9,13 +9,15 @@ from k3check.diagnose.conclude import diagnoses
 from k3check.diagnose.nearest import nearest
 from k3check.diagnose.record import KEEP_BYTES, Record, record
 from k3check.diagnose.structure import certain
-from k3check.report.model import Finding, Message, Outcome
+from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from k3check.operators.base import Candidate, Tensors
 
-#: Seconds that a search may take; the design's default.
-BUDGET_S = 10.0
+#: Seconds that a search may take, by profile.
+BUDGET_S = {"quick": 4.0, "full": 10.0, "stress": 30.0}
 #: Findings that say by themselves what is wrong: nothing is searched for them alone.
 SELF_EXPLAINING = frozenset({"K3O-001", "K3O-002", "K3O-003", "K3O-008"})
 
@@ -27,6 +29,7 @@ class History:
     records: list[Record] = field(default_factory=list)
     failed: list[Finding] = field(default_factory=list)
     size: int = 0
+    budget_s: float = 10.0
 
     def add(
         self,
@@ -59,7 +62,7 @@ def name_the_mistake(candidate: Candidate, history: History) -> list[Finding]:
     """
     if not history.failed or not history.records:
         return []
-    found = nearest(candidate, history.records, budget_s=BUDGET_S)
+    found = nearest(candidate, history.records, budget_s=history.budget_s)
     ranked = diagnoses(found)
     leads, facts = certain(candidate, history.records)
     evidence: dict[str, Any] = dict(facts)
@@ -70,8 +73,18 @@ def name_the_mistake(candidate: Candidate, history: History) -> list[Finding]:
             if found.complete
             else "the search for known mistakes ended at its time limit"
         )
-    hint = Message(ranked[0].code, ranked[0].values) if ranked else None
     return [
-        replace(f, diagnoses=ranked, hint=hint or f.hint, evidence={**f.evidence, **evidence})
+        replace(f, diagnoses=ranked, hint=hint(f, ranked), evidence={**f.evidence, **evidence})
         for f in history.failed
     ]
+
+
+def hint(finding: Finding, ranked: Sequence[Diagnosis]) -> Message | None:
+    """What to do: of the mistake that was named, else of the finding itself.
+
+    A mere lead only replaces the text that says nothing but "wrong values".
+    """
+    general = finding.hint is None or finding.hint.code == "K3O-009"
+    if ranked and (general or ranked[0].confidence is not Confidence.LOW):
+        return Message(ranked[0].code, ranked[0].values)
+    return finding.hint

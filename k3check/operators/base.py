@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 
+from k3check.report.model import Message
+from k3check.run.candidate_error import CandidateError, classify, one_line
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from k3check.report.model import Finding, Message
+    from k3check.report.model import Finding
     from k3check.run.request import OpsRequest
 
 #: Named tensors and scalars, as an operator takes or returns them.
@@ -360,8 +363,23 @@ class Candidate:
         return self.binding.interface
 
     def call(self, inputs: Tensors) -> Tensors:
-        """Call the target on inputs that are on its device; returns canonical outputs."""
-        return self.binding.call(self.target, inputs)
+        """Call the target on inputs that are on its device; returns canonical outputs.
+
+        Raises:
+            CandidateError: the target raised (see :mod:`k3check.run.candidate_error`).
+            ConventionBroken: what it returned does not have the convention's form.
+        """
+        try:
+            return self.binding.call(self.target, inputs)
+        except (CandidateError, ConventionBroken):
+            raise
+        except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
+            # The target's own exceptions are CandidateErrors; this came from taking its result
+            # apart. Memory and devices are other stories.
+            if isinstance(error, RuntimeError) and classify(error) in ("memory", "device"):
+                raise
+            values = {"convention": self.convention, "error": one_line(error)}
+            raise ConventionBroken(Message("K3O-010", values)) from error
 
 
 @dataclass(frozen=True)

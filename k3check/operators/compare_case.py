@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from k3check.compare.profile import error_profile, sparkline_series
-from k3check.compare.verdict import Judgement, judge
+from k3check.compare.verdict import Judgement, is_plain, judge
 from k3check.operators.base import EXACT, Candidate, Case, rounding, to_device
 from k3check.operators.threads import users_number
 from k3check.report.model import Finding, Message, Outcome
@@ -89,7 +89,9 @@ def call(candidate: Candidate, inputs: Tensors) -> tuple[Tensors, list[str]]:
     ]
     # A returned tensor may be a view of an input or of another output: take it as it is now.
     outputs = {
-        name: value.detach().to("cpu", copy=True) if isinstance(value, torch.Tensor) else value
+        name: value.detach().to("cpu", copy=True)
+        if isinstance(value, torch.Tensor) and is_plain(value)
+        else value
         for name, value in actual.items()
     }
     return outputs, changed

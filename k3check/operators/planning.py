@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import k3check.operators as package
-from k3check.diagnose.history import History, name_the_mistake
+from k3check.diagnose.history import BUDGET_S, History, name_the_mistake
 from k3check.operators.base import Check, ConventionBroken
 from k3check.operators.candidates import build_candidate
 from k3check.operators.compare_case import compare_case
@@ -48,11 +48,27 @@ def make_plan(
             checks += case_checks(candidate, request)
             checks += property_checks(candidate, request)
         checks += [
-            check
+            replace(check, run=partial(unless_broken, check))
             for check in family.checks(request, candidates)
             if not request.suites or check.suite in request.suites
         ]
     return checks
+
+
+def unless_broken(check: Check) -> Finding:
+    """A family's own check; a convention that the callable broke fails it."""
+    try:
+        return check.run()
+    except ConventionBroken as broken:
+        return Finding(
+            id=check.id,
+            suite=check.suite,
+            operator=check.operator,
+            case=check.case,
+            outcome=Outcome.FAIL,
+            title=check.title,
+            hint=broken.message,
+        )
 
 
 def wanted(operator: Operator, request: OpsRequest) -> bool:
@@ -65,7 +81,7 @@ def wanted(operator: Operator, request: OpsRequest) -> bool:
 def case_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
     """One check a case of the profile; the last one brings the diagnosis of all that failed."""
     operator = candidate.operator
-    history = History()
+    history = History(budget_s=BUDGET_S[request.profile])
     chosen = [case for case in operator.cases if case.belongs_to(request.profile)]
     for case in chosen:
         fitted = operator.fit(case, candidate.interface)

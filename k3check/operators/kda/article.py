@@ -15,8 +15,9 @@ import torch
 
 from k3check.compare.metrics import relative_l2
 from k3check.operators.base import EXACT, Candidate, Case, Check, generator
-from k3check.operators.compare_case import call, compare_case
+from k3check.operators.compare_case import compare_case
 from k3check.operators.kda import candidate as builtin
+from k3check.operators.kda.calling import outputs_of
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.conventions import ACTIVATED
 from k3check.operators.kda.reference import evaluate
@@ -105,6 +106,8 @@ def article_form(candidate: Candidate) -> Candidate | str:
         return "the operator activates the gate itself; the article's form takes alpha"
     if candidate.interface.norm == "op":
         return "the operator normalises q and k itself; the article's form does not"
+    if candidate.interface.scale == "fixed":
+        return "the operator scales by K^-1/2 itself; the article's form does not"
     return replace(candidate, semantics=ARTICLE)
 
 
@@ -137,7 +140,7 @@ def dense_against_steps(candidate: Candidate, K: int, V: int, seed: int, blank: 
     spec = KdaSpec(tokens=1, heads=1, value_heads=1, key_dim=K, value_dim=V, gate="medium")
     inputs = article_inputs(form, spec, "article-dense", seed)
     started = time.perf_counter()
-    outputs, _ = call(form, inputs)
+    outputs = outputs_of(form, inputs)
     elapsed = time.perf_counter() - started
     columns = torch.linspace(0, V - 1, min(V, 64)).long()
     k = inputs["k"][0, 0, 0].double()
@@ -184,7 +187,7 @@ def state_norm(
             name: x[:, t : t + 1] if name in ("q", "k", "v", "gate", "beta") else x
             for name, x in whole.items()
         }
-        outputs, _ = call(form, {**one, "initial_state": state})
+        outputs = outputs_of(form, {**one, "initial_state": state})
         state = outputs["final_state"]
         norms.append(state.double().norm().item())
     problem = norm_problem(norms)
@@ -310,7 +313,7 @@ def boundaries(
     exact = replace(ARTICLE)
     for end in range(chunk, whole["k"].shape[1] + 1, chunk):
         prefix = _tokens(whole, 0, end)
-        outputs, _ = call(form, prefix)
+        outputs = outputs_of(form, prefix)
         last = {**_tokens(whole, end - chunk, end), "initial_state": reference_state}
         reference_state = evaluate(exact, form.interface, last, EXACT)["final_state"]
         norms.append(outputs["final_state"].double().norm().item())

@@ -15,7 +15,8 @@ import torch
 from k3check.compare.metrics import relative_l2
 from k3check.compare.verdict import FACTOR, floor
 from k3check.operators.base import EXACT, Candidate, Case, Property, rounding
-from k3check.operators.compare_case import baseline_of, call
+from k3check.operators.compare_case import baseline_of
+from k3check.operators.kda.calling import outputs_of
 from k3check.operators.kda.cases import KdaSpec
 from k3check.report.model import Finding, Message, Outcome
 
@@ -69,11 +70,6 @@ def limits(candidate: Candidate, inputs: Tensors) -> dict[str, float]:
 def tokens(inputs: Tensors, start: int, end: int) -> Tensors:
     """A stretch of tokens of unpacked inputs."""
     return {n: x[:, start:end] if n in SEQUENCE_INPUTS else x for n, x in inputs.items()}
-
-
-def outputs_of(candidate: Candidate, inputs: Tensors) -> Tensors:
-    """The candidate's outputs on copies of the inputs."""
-    return call(candidate, inputs)[0]
 
 
 def judge_pair(blank: Finding, pair: Pair, problem: str) -> Finding:
@@ -231,7 +227,7 @@ def strided_views(candidate: Candidate, seed: int) -> Pair | str:
     straight = outputs_of(candidate, inputs)
     views = {n: _view(x) if n in SEQUENCE_INPUTS and x.dim() == 4 else x for n, x in inputs.items()}
     viewed = candidate.call(_on_device(views, candidate))
-    moved = {n: x.detach().cpu() for n, x in viewed.items()}
+    moved = {n: viewed[n].detach().cpu() for n in straight}
     return Pair(moved, straight, limits(candidate, inputs))
 
 
