@@ -6,11 +6,9 @@ diagnoses. Policy: section F1 of the link specification.
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from k3check.link.diagnosis.row import Heals
@@ -49,6 +47,8 @@ def retry_after(headers: Mapping[str, str], text: str, now: float) -> float | No
             continue
         if _NUMBER.fullmatch(value):
             return max(0.0, float(value))
+        from email.utils import parsedate_to_datetime
+
         try:
             return max(0.0, parsedate_to_datetime(value).timestamp() - now)
         except (TypeError, ValueError, OverflowError):
@@ -99,13 +99,6 @@ def send(
     Returns:
         The last exchange, with every try listed in it, and what explains it.
     """
-    import stamina
-
-    # Retries are told in the report; stamina's own log lines would end on the user's terminal.
-    logger = logging.getLogger("stamina")
-    if not logger.handlers:
-        logger.addHandler(logging.NullHandler())
-
     begun = time.monotonic()
     tries: list[Attempt] = []
     last: list[tuple[Exchange, tuple[Hit, ...]]] = []
@@ -150,6 +143,24 @@ def send(
         if not give_up:
             raise _AgainError(exchange, wait)
 
+    try:
+        attempt()
+    except _AgainError as error:
+        _retry(attempt, error, policy)
+    return last[0]
+
+
+def _retry(attempt: Callable[[], None], first: _AgainError, policy: Policy) -> None:
+    """Try again as long as a try asks for it; the first one has been made already."""
+    import logging
+
+    import stamina  # only here: most runs need no retry, and it takes as long to load as httpx
+
+    # Retries are told in the report; stamina's own log lines would end on the user's terminal.
+    logger = logging.getLogger("stamina")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+
     def wait_for(error: Exception) -> bool | float:
         if not isinstance(error, _AgainError):
             return False
@@ -167,10 +178,11 @@ def send(
     try:
         for number in attempts:
             with number:
+                if number.num == 1:
+                    raise first
                 attempt()
     except _AgainError:
         pass  # stamina is switched off: the one try stands as it is
-    return last[0]
 
 
 def _least_backoff(policy: Policy, tries: int) -> float:

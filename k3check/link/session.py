@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -73,7 +73,7 @@ class Session:
     base: Base
     redactor: Redactor
     proxy: ProxyChoice
-    nonce: str = field(default_factory=lambda: f"k3-{secrets.token_hex(3)}")
+    nonce: str = field(default_factory=lambda: f"k3-{os.urandom(3).hex()}")
     ended: Message | None = None
     blocked: Message | None = None
     passed: set[str] = field(default_factory=set)

@@ -128,6 +128,17 @@ def test_query_in_the_base_is_shown_with_the_corrected_address_tried() -> None:
     assert "K3L-911" in [note.code for note in chat.notes]
 
 
+def test_the_right_path_on_the_same_host_is_found() -> None:
+    with DemoServer() as demo:
+        base = demo.base_url.replace("/v1", "/api")
+        findings = run(request(demo, base_url=base, profile="quick"))
+    chat = findings["link/chat"]
+    assert [d.code for d in chat.diagnoses] == ["K3L-234"]
+    assert [(n.code, n.values) for n in chat.notes] == [
+        ("K3L-913", {"found_base_url": demo.base_url})
+    ]
+
+
 def test_wrong_model_and_wrong_key_at_the_demo() -> None:
     with DemoServer() as demo:
         findings = run(request(demo, model="kimi-k9", profile="quick"))

@@ -285,7 +285,7 @@ ROWS = (
     http_row("K3L-243", "model.not-pulled", Tier.FAMILY,
              lambda seen: refused(seen) and seen.status == 404 and seen.family == "ollama", (85,)),
     http_row("K3L-240", "model.not-found-or-permission", Tier.FAMILY,
-             any_of(error_type("resource_not_found_error"), says("not found the model")), (85,)),
+             says("not found the model"), (85,)),
     http_row("K3L-219", "access.waf-page", Tier.FAMILY,
              lambda seen: refused(seen) and seen.html and seen.status in (403, 503, 429)
              and seen.family == "cloudflare" and not seen.says("1015", "rate limited"), (79,)),

@@ -79,7 +79,7 @@ def _unknown_words(seen: Observation) -> bool:
         "extra_forbidden",
         "not permitted",
         "unsupported parameter",
-        "not supported",
+        "not support",
         "additional properties",
         "不支持的参数",
     )

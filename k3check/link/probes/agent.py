@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +95,8 @@ class Workshop:
 
 def run(session: Session) -> Finding:
     """Let the model work until it stops calling tools."""
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="k3check-") as name:
         folder = Path(name)
         (folder / _FILE).write_text(json.dumps(_BEFORE, indent=2), "utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import TYPE_CHECKING
 
 from k3check.link.asking import DEFAULT_OUTPUT, ask, chat_body
@@ -40,7 +40,7 @@ def context(tokens: int, value: int) -> str:
 def run(session: Session) -> Finding:
     """Hide a number and ask for it."""
     tokens = session.request.needle_tokens
-    value = 1000 + secrets.randbelow(9000)
+    value = 1000 + int.from_bytes(os.urandom(4), "big") % 9000
     text = (
         f"{context(tokens, value)}\n"
         f"What is the value of {_NAME}? Reply with the number and nothing else."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,9 @@ def run(session: Session) -> Finding:
     body = session.prepared(chat_body(session, question(session)))
     call = post(session, "openai", body)
     wrong_key = session.ask(
-        replace(call, key=f"sk-k3check-{secrets.token_hex(16)}"), "openai", retries=False
+        replace(call, key=f"sk-k3check-{os.urandom(16).hex()}"), "openai", retries=False
     )
-    nonsense = f"k3check-no-such-model-{secrets.token_hex(3)}"
+    nonsense = f"k3check-no-such-model-{os.urandom(3).hex()}"
     wrong_model = session.ask(
         replace(call, body=body | {"model": nonsense}),
         "openai",
