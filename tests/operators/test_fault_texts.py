@@ -23,7 +23,7 @@ def every_fault():
 
 def test_codes_and_slugs_agree_with_the_texts():
     faults = {(fault.code, fault.slug) for fault in every_fault()}
-    assert len(faults) > 100
+    assert len(faults) > 250
     assert not {pair for pair in faults if hints.find(pair[0]) is None}
     assert not {pair for pair in faults if hints.get(pair[0]).slug != pair[1]}
 

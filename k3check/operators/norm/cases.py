@@ -58,7 +58,7 @@ def present(
 def _case(
     name: str, why: str, sees: str, profile: str = "full", spec: NormSpec | None = None
 ) -> Case:
-    slugs = tuple(f"norm.{slug}" for slug in sees.split())
+    slugs = tuple(f"gated-norm.{slug}" for slug in sees.split())
     return Case(name, why, slugs, profile, frozenset(), spec or NormSpec())
 
 

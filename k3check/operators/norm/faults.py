@@ -43,7 +43,7 @@ def faults(
 ) -> tuple[Fault, ...]:
     """Every mistake that differs from these semantics."""
     return tuple(
-        Fault(f"K3O-{code}", f"norm.{slug}", change)
+        Fault(f"K3O-{code}", f"gated-norm.{slug}", change)
         for code, slug, change in _CHANGES
         if replace(semantics, **change) != semantics
     )
