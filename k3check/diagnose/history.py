@@ -12,14 +12,16 @@ from k3check.diagnose.structure import certain
 from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from k3check.operators.base import Candidate, Tensors
 
 #: Seconds that a search may take, by profile.
 BUDGET_S = {"quick": 4.0, "full": 10.0, "stress": 30.0}
 #: Findings that say by themselves what is wrong: nothing is searched for them alone.
-SELF_EXPLAINING = frozenset({"K3O-001", "K3O-002", "K3O-003", "K3O-008"})
+SELF_EXPLAINING = frozenset(
+    {"K3O-001", "K3O-002", "K3O-003", "K3O-005", "K3O-006", "K3O-008", "K3O-010", "K3O-018"}
+)
 
 
 @dataclass
@@ -73,18 +75,18 @@ def name_the_mistake(candidate: Candidate, history: History) -> list[Finding]:
             if found.complete
             else "the search for known mistakes ended at its time limit"
         )
-    return [
-        replace(f, diagnoses=ranked, hint=hint(f, ranked), evidence={**f.evidence, **evidence})
-        for f in history.failed
-    ]
+    return [with_diagnoses(f, ranked, evidence) for f in history.failed]
 
 
-def hint(finding: Finding, ranked: Sequence[Diagnosis]) -> Message | None:
-    """What to do: of the mistake that was named, else of the finding itself.
+def with_diagnoses(
+    finding: Finding, ranked: Sequence[Diagnosis], evidence: Mapping[str, Any]
+) -> Finding:
+    """A finding with what was concluded.
 
-    A mere lead only replaces the text that says nothing but "wrong values".
+    A mere lead only replaces the text that says nothing but "wrong values": a finding that says
+    by itself where the NaN is keeps its own words.
     """
     general = finding.hint is None or finding.hint.code == "K3O-009"
     if ranked and (general or ranked[0].confidence is not Confidence.LOW):
-        return Message(ranked[0].code, ranked[0].values)
-    return finding.hint
+        finding = replace(finding, diagnoses=ranked, hint=Message(ranked[0].code, ranked[0].values))
+    return replace(finding, evidence={**finding.evidence, **evidence})

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.compare.verdict import is_plain
 from k3check.operators.base import ConventionBroken
 from k3check.operators.compare_case import call
 from k3check.report.model import Message
@@ -32,6 +33,8 @@ def outputs_of(candidate: Candidate, inputs: Tensors) -> Tensors:
         if not isinstance(value, torch.Tensor):
             got = "nothing" if value is None else type(value).__name__
             raise ConventionBroken(Message("K3O-001", {"tensor": name, "got": got}))
+        if not is_plain(value):
+            raise ConventionBroken(Message("K3O-018", {"tensor": name, "kind": str(value.layout)}))
         if tuple(value.shape) != shape:
             shown = {"found": list(value.shape), "expected": list(shape)}
             raise ConventionBroken(Message("K3O-002", {"tensor": name, **shown}))
