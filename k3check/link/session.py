@@ -188,7 +188,7 @@ class Session:
         tries = exchange.attempts
         if len(tries) > 1 and tries[-1].outcome == "ok":
             seen = ", ".join(dict.fromkeys(t.outcome for t in tries[:-1]))
-            notes.append(Message("K3L-900", {"retries": len(tries) - 1, "causes": seen}))
+            notes.append(Message("K3L-900", {"attempts": len(tries), "causes": seen}))
         if exchange.give_up.startswith("the wait") and exchange.wait_asked_s is not None:
             notes.append(Message("K3L-905", {"seconds": f"{exchange.wait_asked_s:.3g}"}))
         words = " ".join([exchange.text[:65536], *exchange.headers.values()])

@@ -202,10 +202,12 @@ def test_the_question_is_sent_as_configured() -> None:
 def test_canned_answers_are_acceptable_and_say_so() -> None:
     canned = http(200, answer(message={"content": "This is a mock"}))
     with FaultyServer([canned]) as server:
-        findings = run(request(server, probes=("chat", "tools")))
+        findings = run(request(server, probes=("chat", "tools", "agent")))
     assert [d.code for d in findings["link/chat"].diagnoses] == ["K3L-613"]
     assert [d.code for d in findings["link/tools"].diagnoses] == ["K3L-642"]
     assert findings["link/tools"].outcome is Outcome.ACCEPTABLE
+    assert [d.code for d in findings["link/agent"].diagnoses] == ["K3L-642"]
+    assert findings["link/agent"].outcome is Outcome.ACCEPTABLE
 
 
 def test_flaky_is_noted() -> None:

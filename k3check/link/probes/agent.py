@@ -103,10 +103,13 @@ def run(session: Session) -> Finding:
         shop = Workshop(folder)
         asked, turns, finished = _loop(session, shop)
         more: list[Diagnosis] = []
+        remarks: list[Diagnosis] = []
         if not asked.result.failing:
             values = {"turns": turns, "used": ", ".join(shop.used[:12]) or "none"}
             problem = shop.problem()
-            if not shop.used:
+            if not shop.used and session.canned:
+                remarks.append(Diagnosis("K3L-642", Confidence.HIGH, values=values))
+            elif not shop.used:
                 more.append(Diagnosis("K3L-669", Confidence.HIGH, values=values))
             elif not finished:
                 more.append(Diagnosis("K3L-667", Confidence.HIGH, values=values))
@@ -118,6 +121,7 @@ def run(session: Session) -> Finding:
         "agent",
         _TITLE,
         asked,
+        more=remarks,
         failures=session.redactor.record(more),
         metrics={"turns": float(turns), "tool_calls": float(len(shop.used))},
     )
