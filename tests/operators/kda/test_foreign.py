@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import types
 
-import numpy as np
 import pytest
 import torch
 
 from k3check.operators.kda.conventions._foreign import array_module, with_torch
 
+np = pytest.importorskip("numpy", reason="numpy, over which arrays are passed, is not installed")
 DTYPES = ("bfloat16", "float16", "float32", "int32", "int64")
 
 

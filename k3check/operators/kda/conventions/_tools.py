@@ -50,15 +50,15 @@ def no_article(interface: KdaInterface) -> dict[str, str]:
         why
         for why, holds in (
             (
-                "its gate is K3's or Kimi Linear's; the article's has a floor",
+                "its gate is K3's or Kimi Linear's, without the article's floor",
                 interface.gate == "raw",
             ),
-            ("it normalises q and k; the article's form does not", interface.norm == "op"),
-            ("it scales by K^-1/2; the article's form does not", interface.scale == "fixed"),
+            ("it normalises q and k", interface.norm == "op"),
+            ("it scales by K^-1/2", interface.scale == "fixed"),
         )
         if holds
     ]
-    return {"article": "; ".join(reasons)} if reasons else {}
+    return {"article": ", and ".join(reasons)} if reasons else {}
 
 
 def without(interface: KdaInterface, *capabilities: str) -> KdaInterface:

@@ -158,7 +158,7 @@ CONVENTIONS = (
     ),
     Convention(
         "flashinfer-pool",
-        "the same with a pool of states and ssm_state_indices",
+        "flashinfer's recurrent_kda on a pool of states, with ssm_state_indices",
         _REQUIRED,
         partial(_bind, pooled=True),
         typical=_TYPICAL,

@@ -1,4 +1,7 @@
-"""tt-metal's reference: kda_recurrent_reference, called by position."""
+"""tt-metal's reference: kda_recurrent_reference, called by position.
+
+What its parameters are called is not public knowledge here, so their order alone counts.
+"""
 
 from __future__ import annotations
 

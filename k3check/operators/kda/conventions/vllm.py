@@ -1,4 +1,7 @@
-"""vLLM: chunk_kda_with_fused_gate and fused_recurrent_kda, with the raw gate and raw beta."""
+"""vLLM: chunk_kda_with_fused_gate and fused_recurrent_kda, with the raw gate and raw beta.
+
+The parameter names are those of public descriptions; no vLLM was called with them yet.
+"""
 
 from __future__ import annotations
 
