@@ -145,6 +145,13 @@ CASES: tuple[Case, ...] = (
         RouterSpec(shift=-3.0),
     ),
     _case(
+        "choice-below-zero",
+        "a bias of -1: every choice lies between -1 and 0",
+        "empty-zero",
+        "full",
+        RouterSpec(shift=-1.0, bias=1e-3),
+    ),
+    _case(
         "exact-ties",
         "every expert twice: either of two equal ones is right",
         "smallest bias-dropped",

@@ -71,7 +71,7 @@ CASES: tuple[Case, ...] = (
     _case(
         "ordinary",
         "random codes, scales around one: order of the halves, code table, sign, groups",
-        "high-first split integer-codes twos-complement no-subnormal-code doubled-codes "
+        "high-first split integer-codes twos-complement no-subnormal-code "
         "sign-low-bit sign-ignored sign-inverted bias-125 bias-126 bias-128 scale-linear "
         "scale-reciprocal scale-dropped group-previous group-of-16 group-of-64 first-scale "
         "scales-transposed last-row",

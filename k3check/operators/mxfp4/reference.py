@@ -17,7 +17,6 @@ MAGNITUDES = {
     "e2m1": (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0),
     "integer": (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0),
     "no_subnormal": (0.0, 0.0, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0),
-    "doubled": (0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0),
 }
 #: below this, float32 and bfloat16 numbers are subnormal
 LEAST_NORMAL = 2.0**-126

@@ -20,7 +20,7 @@ class Mxfp4Semantics:
 
     #: ``split``: the low halves are elements 0 to 15 of a group, the high ones 16 to 31
     order: Literal["low_first", "high_first", "split"] = "low_first"
-    codes: Literal["e2m1", "integer", "twos_complement", "no_subnormal", "doubled"] = "e2m1"
+    codes: Literal["e2m1", "integer", "twos_complement", "no_subnormal"] = "e2m1"
     sign: Literal["high_bit", "low_bit", "ignored", "inverted"] = "high_bit"
     bias: int = 127
     scale: Literal["exponent", "linear", "reciprocal", "dropped"] = "exponent"
