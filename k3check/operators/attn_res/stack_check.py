@@ -120,7 +120,6 @@ def walk_check(
         blank,
         metrics={"output.relative_l2": errors[-1], "worst_mix": errors[worst]},
         limits={"output.relative_l2": limits[-1], "worst_mix": limits[worst]},
-        series={"error_by_mix": errors},
     )
     if ratios[worst] <= 1:
         return found
@@ -132,6 +131,7 @@ def walk_check(
     return replace(
         found,
         outcome=Outcome.FAIL,
+        series={"error_by_mix": errors},
         hint=Message("K3O-286", values | {"total": len(ratios)}),
         location={"tensor": "mix", "layer": first // 2, "site": place_name(first, layers)},
         diagnoses=nearest(stack, seen, limits, semantics),
