@@ -34,6 +34,14 @@ class Lang(StrEnum):
     ZH = "zh"
 
 
+class Standard(StrEnum):
+    """Levels of the dual-benchmark rule."""
+
+    CANN_L0 = "cann-l0"
+    CANN_L1 = "cann-l1"
+    CANN_L2 = "cann-l2"
+
+
 class Profile(StrEnum):
     """How much is checked."""
 
@@ -121,6 +129,10 @@ ToleranceOption: TypeAlias = Annotated[
     typer.Option(
         "--tolerance", metavar="auto|FLOAT", help="Cap the derived limits, as relative L2."
     ),
+]
+StandardOption: TypeAlias = Annotated[
+    Standard | None,
+    typer.Option("--standard", help="Judge by a level of the dual-benchmark rule instead."),
 ]
 TimeoutOption: TypeAlias = Annotated[
     float | None, typer.Option("--timeout", metavar="S", help="Seconds one check may take.")

@@ -8,6 +8,7 @@ baseline happens to be exact. Output and state are judged apart.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import torch
 
 from k3check.compare import exact, sets
 from k3check.compare.metrics import Measurement, measure
+from k3check.compare.standard import LEVELS, ratios
 from k3check.report.model import Message, Outcome
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ def judge(
     inputs: Tensors,
     recipe: Recipe,
     tolerance: float | None = None,
+    standard: str | None = None,
 ) -> Judgement:
     """Judge everything that a candidate returned.
 
@@ -83,6 +86,8 @@ def judge(
         inputs: what the candidate was given, to recognise a copied input.
         recipe: the declared precisions.
         tolerance: caps every limit as relative L2, None for the derived limits alone.
+        standard: judge values by a level of the dual-benchmark rule instead (see
+            :mod:`k3check.compare.standard`).
     """
     wanted = [output for output in outputs if output.name in reference]
     for output in wanted:
@@ -104,7 +109,7 @@ def judge(
     on_cpu, reference, baseline = (
         agreement.judged(valued, tensors) for tensors in (on_cpu, reference, baseline)
     )
-    judgement = judge_values(valued, on_cpu, reference, baseline, recipe, tolerance)
+    judgement = judge_values(valued, on_cpu, reference, baseline, recipe, tolerance, standard)
     for output in valued:
         if output.compare == "exact":
             found = exact.exactness(output, on_cpu[output.name], reference[output.name])
@@ -202,13 +207,13 @@ def judge_values(
     baseline: Tensors,
     recipe: Recipe,
     tolerance: float | None,
+    standard: str | None = None,
 ) -> Judgement:
     """Measure against the reference and hold it against the baseline's own error."""
     metrics: dict[str, float] = {}
     limits: dict[str, float] = {}
     measured: dict[str, Measurement] = {}
     allowed: dict[str, Measurement] = {}
-    worst: tuple[float, str, str] | None = None
     notes: list[Message] = []
     for output in outputs:
         name, expected = output.name, reference[output.name]
@@ -219,29 +224,29 @@ def judge_values(
             got, base, expected = (torch.where(finite, x, 0) for x in (got, base, expected))
         measured[name] = measure(got, expected, output.axes)
         allowed[name] = measure(base, expected, output.axes)
-        least = floor(got.dtype if got.is_floating_point() else recipe.io, recipe.accumulate)
-        usual = allowed[name].values()
-        for metric, value in measured[name].values().items():
-            limit = FACTOR * usual[metric] + least * (1 if metric == "relative_l2" else 2)
-            if tolerance is not None and tolerance < limit:
-                if tolerance < usual[metric]:
-                    values = {"tolerance": tolerance, "baseline": usual[metric], "tensor": name}
-                    notes.append(Message("K3O-012", values))
-                limit = tolerance
-            key = f"{name}.{metric}"
-            metrics[key], limits[key] = value, limit
-            ratio = value / limit if limit > 0 else (0.0 if value == 0 else float("inf"))
-            if worst is None or not ratio <= worst[0]:
-                worst = (ratio, name, metric)
+        if standard is None:
+            least = floor(got.dtype if got.is_floating_point() else recipe.io, recipe.accumulate)
+            values = measured[name].values()
+            usual = allowed[name].values()
+            allowance, told = derived_limits(name, usual, least, tolerance)
+            notes += told
+        else:
+            values = ratios(got, base, expected)
+            allowance = dict(zip(values, LEVELS[standard], strict=True))
+        metrics |= {f"{name}.{metric}": value for metric, value in values.items()}
+        limits |= {f"{name}.{metric}": limit for metric, limit in allowance.items()}
     failed = [key for key, value in metrics.items() if not value <= limits[key]]
-    location = {} if worst is None else locate(outputs, measured, worst[1])
-    # The smallest relative-L2 tolerance that would have passed: the worst of what is judged.
-    needed = max(metrics.values(), default=0.0)
-    metrics["smallest_passing_tolerance"] = needed
+    worst = max(metrics, key=lambda key: share(metrics[key], limits[key]), default=None)
+    location = {} if worst is None else locate(outputs, measured, worst.split(".")[0])
+    if standard is None:
+        # The smallest relative-L2 tolerance that would have passed: the worst of what is judged.
+        metrics["smallest_passing_tolerance"] = max(metrics.values(), default=0.0)
     problem = None
     if failed and worst is not None:
-        values = {"tensor": worst[1], "metric": worst[2].replace("_", " "), "times": worst[0]}
-        problem = Message("K3O-009", values)
+        tensor, metric = worst.split(".")
+        times = share(metrics[worst], limits[worst])
+        named = {"tensor": tensor, "metric": metric.replace("_", " "), "times": times}
+        problem = Message("K3O-009", named)
     return Judgement(
         Outcome.FAIL if failed else Outcome.PASS,
         problem,
@@ -252,6 +257,29 @@ def judge_values(
         measured=measured,
         allowed=allowed,
     )
+
+
+def derived_limits(
+    name: str, usual: Mapping[str, float], least: float, tolerance: float | None
+) -> tuple[dict[str, float], list[Message]]:
+    """The limit of every metric of a tensor, capped by a tolerance, and what to say of that."""
+    limits, notes = {}, []
+    for metric, base in usual.items():
+        limit = FACTOR * base + least * (1 if metric == "relative_l2" else 2)
+        if tolerance is not None and tolerance < limit:
+            if tolerance < base:
+                values = {"tolerance": tolerance, "baseline": base, "tensor": name}
+                notes.append(Message("K3O-012", values))
+            limit = tolerance
+        limits[metric] = limit
+    return limits, notes
+
+
+def share(value: float, limit: float) -> float:
+    """How much of its limit a value takes; a value that is no number takes all and more."""
+    if math.isnan(value):
+        return float("inf")
+    return value / limit if limit > 0 else (0.0 if value == 0 else float("inf"))
 
 
 def _unique(notes: Sequence[Message]) -> tuple[Message, ...]:

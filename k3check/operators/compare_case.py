@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from k3check.compare.profile import error_profile, sparkline_series
-from k3check.compare.verdict import Judgement, is_plain, judge
+from k3check.compare.verdict import FACTOR, Judgement, floor, is_plain, judge
 from k3check.operators.base import EXACT, Candidate, Case, rounding, to_device
 from k3check.operators.threads import users_number
 from k3check.report.model import Finding, Message, Outcome
@@ -55,13 +55,14 @@ def compare_case(
         inputs,
         candidate.recipe,
         request.tolerance,
+        request.standard,
     )
     notes = list(judgement.notes)
     evidence: dict[str, Any] = dict(judgement.evidence)
     series: dict[str, list[float]] = {}
     outcome = judgement.outcome
     if outcome is Outcome.FAIL and judgement.measured:
-        legal = legal_recipe(candidate, inputs, actual, reference, request.tolerance)
+        legal = legal_recipe(candidate, inputs, actual, reference, request)
         if legal is not None:
             outcome = Outcome.ACCEPTABLE
             notes.append(Message("K3O-011", {"recipe": legal}))
@@ -119,14 +120,21 @@ def legal_recipe(
     inputs: Tensors,
     actual: Tensors,
     reference: Tensors,
-    tolerance: float | None,
+    request: OpsRequest,
 ) -> str | None:
     """The name of another recipe in which the outputs would pass, None if there is none."""
     operator = candidate.operator
     for name, arithmetic in operator.legal(candidate.recipe).items():
         baseline = baseline_of(candidate, inputs, arithmetic)
         judgement = judge(
-            operator.outputs, actual, reference, baseline, inputs, candidate.recipe, tolerance
+            operator.outputs,
+            actual,
+            reference,
+            baseline,
+            inputs,
+            candidate.recipe,
+            request.tolerance,
+            request.standard,
         )
         if judgement.outcome is Outcome.PASS:
             return name
@@ -148,7 +156,9 @@ def describe(
         measured = judgement.measured.get(name)
         if measured is None:
             continue
-        limit = judgement.limits[f"{name}.relative_l2"]
+        usual = judgement.allowed[name].relative_l2
+        least = floor(reference_dtype(actual[name], candidate), candidate.recipe.accumulate)
+        limit = judgement.limits.get(f"{name}.relative_l2", FACTOR * usual + least)
         evidence[f"{name}_matches"] = measured.relative_l2 <= limit
         if measured.relative_l2 <= limit:
             continue
@@ -161,6 +171,11 @@ def describe(
         if len(profile.per_token) > 1:
             series[f"{name}_error_by_token"] = sparkline_series(profile.per_token)
     return evidence
+
+
+def reference_dtype(actual: torch.Tensor, candidate: Candidate) -> torch.dtype:
+    """The dtype whose precision an output is held to."""
+    return actual.dtype if actual.is_floating_point() else candidate.recipe.io
 
 
 def finding(

@@ -33,6 +33,7 @@ class OpsOptions:
         operators: ``NAME=TARGET``, each.
         conventions, semantics: ``NAME=VALUE`` for one operator, ``VALUE`` for all.
         tolerance: ``auto`` or a number.
+        standard: a level of the dual-benchmark rule.
         directory: where relative targets start.
     """
 
@@ -44,6 +45,7 @@ class OpsOptions:
     state_dtype: str | None = None
     device: str | None = None
     tolerance: str | None = None
+    standard: str | None = None
     timeout_s: float | None = None
     seed: int | None = None
     profile: str | None = None
@@ -79,6 +81,7 @@ def request(loaded: Loaded, options: OpsOptions) -> OpsRequest:
         default=default,
         profile=options.profile or base.profile,
         seed=base.seed if options.seed is None else options.seed,
+        standard=options.standard,
         tolerance=_tolerance(options.tolerance, loaded.config.validation.numerical_tolerance),
         timeout_s=_timeout(options.timeout_s, loaded.config.operators.values(), base.timeout_s),
         directory=options.directory,

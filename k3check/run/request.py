@@ -54,6 +54,7 @@ class OpsRequest:
         profile: ``quick``, ``full`` or ``stress``.
         seed: every input is derived from it.
         tolerance: caps the derived limits as relative L2; None for the derived limits alone.
+        standard: judge by a level of the dual-benchmark rule (``cann-l0`` ...) instead.
         timeout_s: seconds one check may take.
         directory: the working directory: relative targets start here and it is importable.
         settings: the configuration's sections that describe the model (``kda``, ``flashkda``,
@@ -67,6 +68,7 @@ class OpsRequest:
     profile: str = "full"
     seed: int = 0
     tolerance: float | None = None
+    standard: str | None = None
     timeout_s: float = 120.0
     directory: str = "."
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
