@@ -403,11 +403,20 @@ class Check:
 
 @dataclass(frozen=True)
 class Family:
-    """A folder's contribution: operators, and checks of its own that fit no common form."""
+    """A folder's contribution: operators, and checks of its own that fit no common form.
+
+    Attributes:
+        checks: ``checks(request, candidates)``; the candidates are those that the request asks
+            for, and those of ``uses``.
+        uses: operators, also of other families, that its own checks need.
+        suites: the suites of the checks that need ``uses``; none of both without them.
+    """
 
     name: str
     operators: tuple[Operator, ...]
     checks: Callable[[OpsRequest, Mapping[str, Candidate]], Sequence[Check]] = lambda _r, _c: ()
+    uses: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
 
 
 def to_device(inputs: Tensors, device: torch.device) -> Tensors:

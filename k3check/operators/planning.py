@@ -37,19 +37,24 @@ def make_plan(
 ) -> list[Check]:
     """See :func:`k3check.operators.plan`."""
     use_one()
+    operators = {operator.name: operator for family in families() for operator in family.operators}
+    asked = {name for name, operator in operators.items() if wanted(operator, request)}
+    needed = asked.union(*(family.uses for family in families() if joins(family, request)))
+    candidates = {
+        name: build_candidate(operator, request, load_target)
+        for name, operator in operators.items()
+        if name in needed
+    }
     checks: list[Check] = []
     for family in families():
-        candidates = {
-            operator.name: build_candidate(operator, request, load_target)
-            for operator in family.operators
-            if wanted(operator, request)
-        }
-        for candidate in candidates.values():
-            checks += case_checks(candidate, request)
-            checks += property_checks(candidate, request)
+        for operator in family.operators:
+            if operator.name in asked:
+                checks += case_checks(candidates[operator.name], request)
+                checks += property_checks(candidates[operator.name], request)
+        given = {n: c for n, c in candidates.items() if n in asked or n in family.uses}
         checks += [
             replace(check, run=partial(unless_broken, check))
-            for check in family.checks(request, candidates)
+            for check in family.checks(request, given)
             if not request.suites or check.suite in request.suites
         ]
     return checks
@@ -76,6 +81,13 @@ def wanted(operator: Operator, request: OpsRequest) -> bool:
     if request.suites and operator.suite not in request.suites:
         return False
     return not request.only_configured or operator.name in request.candidates
+
+
+def joins(family: Family, request: OpsRequest) -> bool:
+    """Whether a request asks for a family's checks of operators together."""
+    if request.suites and not {*request.suites} & {*family.suites}:
+        return False
+    return not request.only_configured or any(name in request.candidates for name in family.uses)
 
 
 def case_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
