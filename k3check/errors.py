@@ -54,7 +54,7 @@ class UsageError(K3CheckError):
 
 
 @dataclass(eq=False)
-class NothingToCheck(K3CheckError):
+class NothingToCheck(K3CheckError):  # noqa: N818 - an outcome with its own exit code, no error
     """No check applies to what was asked for."""
 
     why: str

@@ -200,7 +200,7 @@ def _load(
         )
         if configured:
             origins.setdefault(default, Origin("default", "default"))
-    notes += facts.notes({k: s.value for k, s in settings.items()}, origins)
+    notes += facts.notes({k: s.value for k, s in settings.items() if s.value is not None}, origins)
     return Loaded(
         config=config,
         path=file.path if file else None,

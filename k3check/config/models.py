@@ -26,6 +26,7 @@ Size: TypeAlias = Annotated[int, Field(ge=1, le=1 << 20)]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=1 << 20)]
 Tokens: TypeAlias = Annotated[int, Field(ge=1, le=1 << 30)]
 Unit: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+Penalty: TypeAlias = Annotated[float, Field(ge=-2, le=2)]
 Seconds: TypeAlias = Annotated[float, Field(gt=0, le=86400)]
 
 
@@ -80,6 +81,11 @@ class ModelConfig(_Section):
     max_output_tokens: Tokens | None = Field(default=None, description="Tokens of one answer.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="K3 fixes 1.0.")
     top_p: Unit | None = Field(default=None, description="K3 fixes 0.95.")
+    n: int | None = Field(
+        default=None, ge=1, le=128, description="Answers to one request; K3 fixes 1."
+    )
+    presence_penalty: Penalty | None = Field(default=None, description="K3 fixes 0.")
+    frequency_penalty: Penalty | None = Field(default=None, description="K3 fixes 0.")
     path: Text | None = Field(default=None, description="Weights that a server loads; shown only.")
 
 
@@ -227,6 +233,16 @@ class LinkConfig(_Section):
 
     protocol: Protocol = Field(default="auto", description="Which API the client at hand speaks.")
     auth: Auth = Field(default="auto", description="Which header carries the key.")
+    proxy: Text | None = Field(
+        default=None, description="The way out; it wins over HTTP_PROXY and its like."
+    )
+    ca_file: Text | None = Field(
+        default=None, description="A PEM file with certificates to trust besides the usual ones."
+    )
+    agent_turns: int = Field(default=12, ge=1, le=100, description="Most turns of the agent loop.")
+    needle_tokens: int = Field(
+        default=100_000, ge=1000, le=1 << 20, description="Length of the long context, in tokens."
+    )
 
 
 class OperatorConfig(_Section):

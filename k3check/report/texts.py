@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,9 @@ LABELS: dict[str, dict[str, str]] = {
         "likely": "likely",
         "found": "found",
         "seen": "seen",
+        "warning": "warning",
+        "warnings": "warnings",
+        "also": "also",
         "again": "as for {check} [{code}]",
         "or": "or",
         "residual": "residual {residual} x baseline error",
@@ -87,6 +91,9 @@ LABELS: dict[str, dict[str, str]] = {
         "likely": "可能原因",
         "found": "发现",
         "seen": "观察",
+        "warning": "警告",
+        "warnings": "警告",
+        "also": "另外",
         "again": "同 {check} [{code}]",
         "or": "或",
         "residual": "残差为基线误差的 {residual} 倍",
@@ -162,17 +169,27 @@ def note_of(note: Message, lang: str) -> str:
     """A note in full: what is noted, and what to do about it."""
     if isinstance(note, SavedMessage):
         return note.text
-    title, fix = title_of(note, lang), fix_of(note, lang)
+    return joined(title_of(note, lang), fix_of(note, lang), lang)
+
+
+def joined(title: str, fix: str, lang: str) -> str:
+    """What is wrong and what to do about it, as two sentences."""
     if not fix:
         return title
     return f"{title.rstrip('.。')}{'。' if lang == 'zh' else '. '}{fix}"
 
 
+# Some reasons begin with the outcome, which every format says itself.
+_SKIPPED = re.compile(r"^(?:skipped: |已跳过：|跳过：)")
+
+
 def reason_of(finding: Finding, lang: str) -> str:
     """Why a check was skipped: its hint, else its first note, else the evidence's reason."""
+    reason = str(finding.evidence.get("reason", ""))
     for message in (*((finding.hint,) if finding.hint else ()), *finding.notes):
-        return title_of(message, lang)
-    return str(finding.evidence.get("reason", ""))
+        reason = title_of(message, lang)
+        break
+    return _SKIPPED.sub("", reason)
 
 
 def other_notes(finding: Finding) -> Sequence[Message]:

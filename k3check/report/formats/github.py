@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from k3check.report.clean import one_line, seconds
-from k3check.report.formats.lines import details
+from k3check.report.formats.lines import details, warnings
 from k3check.report.model import Outcome
 from k3check.report.texts import note_of, other_notes, outcome_word, summary_line
 
@@ -26,7 +26,7 @@ def render(report: Report, options: Options) -> str:
         if finding.outcome.is_failure:
             lines.append(_command("error", finding, "\n".join(details(finding, lang)), lang))
         elif finding.outcome is Outcome.ACCEPTABLE:
-            lines.append(_command("warning", finding, "\n".join(details(finding, lang)), lang))
+            lines.append(_command("warning", finding, "\n".join(_warned(finding, lang)), lang))
         lines += [
             _command("notice", finding, one_line(note_of(note, lang)), lang)
             for note in other_notes(finding)
@@ -40,6 +40,11 @@ def render(report: Report, options: Options) -> str:
         f"k3check: {verdict}: {summary_line(report.counts(), lang)}, {seconds(report.duration_s)}"
     )
     return "\n".join(lines) + "\n"
+
+
+def _warned(finding: Finding, lang: str) -> list[str]:
+    """What an acceptable result warns of; its measured values where it has nothing to say."""
+    return [part.text for part in warnings(finding, lang)] or details(finding, lang)
 
 
 def _command(kind: str, finding: Finding, message: str, lang: str) -> str:

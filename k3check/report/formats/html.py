@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from k3check import __version__
 from k3check.report.clean import clean, number, one_line, plain, seconds
-from k3check.report.formats.lines import metrics, paragraphs
+from k3check.report.formats.lines import metrics, paragraphs, warnings
 from k3check.report.model import Outcome
 from k3check.report.texts import label, note_of, other_notes, outcome_word, reason_of, summary_line
 
@@ -88,11 +88,12 @@ def _finding(finding: Finding, lang: str) -> Iterator[str]:
 
 def _rows(finding: Finding, lang: str) -> Iterator[tuple[str, str, str]]:
     """Class, label and HTML of everything that is known about a finding."""
-    parts = (
-        paragraphs(finding, lang, everything=True)
-        if finding.outcome.is_failure
-        else metrics(finding, lang, everything=True)
-    )
+    if finding.outcome.is_failure:
+        parts = list(paragraphs(finding, lang, everything=True))
+    else:
+        parts = list(metrics(finding, lang, everything=True))
+    if finding.outcome is Outcome.ACCEPTABLE:
+        parts += warnings(finding, lang)
     for part in parts:
         if part.kind == "evidence":
             yield part.kind, part.label, f"<pre>{escape(part.text)}</pre>"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from k3check.report.clean import clean, one_line
-from k3check.report.formats.lines import details
+from k3check.report.formats.lines import details, warnings
 from k3check.report.model import Outcome
 from k3check.report.texts import note_of, outcome_word, reason_of, title_of
 
@@ -47,7 +47,8 @@ def _case(finding: Finding, options: Options) -> TestCase:
     else:
         notes = [clean(note_of(note, options.lang)) for note in finding.notes]
         if finding.outcome is Outcome.ACCEPTABLE:
-            notes.insert(0, outcome_word(finding.outcome, options.lang))
+            warned = [part.text for part in warnings(finding, options.lang)]
+            notes = [outcome_word(finding.outcome, options.lang), *warned, *notes]
         if notes:
             case.system_out = "\n".join(notes)
         return case

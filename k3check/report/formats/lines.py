@@ -7,8 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from k3check.report.clean import clean, number, one_line, plain
+from k3check.report.model import Message
 from k3check.report.sparkline import sparkline
-from k3check.report.texts import SavedMessage, fix_of, hint_of, label, title_of
+from k3check.report.texts import (
+    SavedDiagnosis,
+    SavedMessage,
+    fix_of,
+    hint_of,
+    joined,
+    label,
+    note_of,
+    title_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +60,7 @@ def paragraphs(finding: Finding, lang: str, *, everything: bool = False) -> Iter
     yield from series(finding)
     leads = finding.diagnoses if everything else finding.diagnoses[:_LEADS]
     for rank, diagnosis in enumerate(leads):
-        name = label("or" if rank else "likely", lang)
+        name = label(_lead(finding, rank), lang)
         yield Paragraph("diagnosis", name, one_line(_diagnosis(diagnosis, lang)))
     hint = hint_of(finding)
     if hint is not None and not finding.diagnoses and not isinstance(hint, SavedMessage):
@@ -63,6 +73,31 @@ def paragraphs(finding: Finding, lang: str, *, everything: bool = False) -> Iter
     code = finding.diagnoses[0].code if finding.diagnoses else hint.code if hint else None
     if code is not None:
         yield Paragraph("more", label("more", lang), f"k3check explain {clean(code)}")
+
+
+def warnings(finding: Finding, lang: str) -> Iterator[Paragraph]:
+    """What an acceptable finding warns of: for each warning what it is and what to do about it."""
+    hint, name = hint_of(finding), label("warning", lang)
+    for rank, diagnosis in enumerate(finding.diagnoses):
+        if rank == 0 and hint is not None:
+            fix = fix_of(hint, lang)
+        elif isinstance(diagnosis, SavedDiagnosis):
+            fix = ""  # a saved report has the first one's only
+        else:
+            fix = fix_of(Message(diagnosis.code, diagnosis.values), lang)
+        text = joined(title_of(diagnosis, lang), fix, lang)
+        yield Paragraph("warning", name, f"{one_line(text)} [{one_line(diagnosis.code)}]")
+    if hint is not None and not finding.diagnoses:
+        yield Paragraph("warning", name, f"{one_line(note_of(hint, lang))} [{one_line(hint.code)}]")
+
+
+def _lead(finding: Finding, rank: int) -> str:
+    """The label of a diagnosis: an operator has one mistake, an endpoint may have several."""
+    if not finding.outcome.is_failure:
+        return "warning"
+    if rank == 0:
+        return "likely"
+    return "also" if finding.suite == "link" else "or"
 
 
 def exceeds(measured: float, limit: float) -> bool:

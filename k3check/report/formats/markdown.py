@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from k3check import __version__
 from k3check.report.clean import one_line, seconds
-from k3check.report.formats.lines import paragraphs
+from k3check.report.formats.lines import paragraphs, warnings
 from k3check.report.model import Outcome
 from k3check.report.texts import label, note_of, other_notes, outcome_word, reason_of, summary_line
 
@@ -55,6 +55,14 @@ def _lines(report: Report, lang: str) -> Iterator[str]:
     for finding in report.findings:
         if finding.outcome.is_failure:
             yield from _section(finding, lang)
+    warned = [f for f in report.findings if f.outcome is Outcome.ACCEPTABLE]
+    said = [(part.text, f.id) for f in warned for part in warnings(f, lang)]
+    if said:
+        yield ""
+        yield f"### {label('warnings', lang)}"
+        yield ""
+    for text, check in said:
+        yield f"- {_code(check)}: {_escape(text)}"
     notes = [(note, finding.id) for finding in report.findings for note in other_notes(finding)]
     if notes or report.config_notes:
         yield ""

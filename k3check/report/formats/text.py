@@ -11,7 +11,7 @@ from rich.text import Text
 from k3check import __version__
 from k3check.report.clean import one_line, plain, seconds
 from k3check.report.formats import Verbosity
-from k3check.report.formats.lines import Paragraph, metrics, paragraphs, series
+from k3check.report.formats.lines import Paragraph, metrics, paragraphs, series, warnings
 from k3check.report.model import Outcome
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
@@ -26,12 +26,12 @@ from k3check.report.texts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
     from k3check.report.formats import Options
-    from k3check.report.model import Finding, Report
+    from k3check.report.model import Finding, Message, Report
 
 _SIGNS = {
     Outcome.PASS: ("✓", "green"),
@@ -41,7 +41,8 @@ _SIGNS = {
     Outcome.CRASHED: ("✗", "bold red"),
     Outcome.TIMED_OUT: ("✗", "bold red"),
 }
-_STYLES = {"diagnosis": "bold", "fix": "bold", "more": "cyan", "evidence": "dim", "facts": "dim"}
+_STYLES = {"diagnosis": "bold", "fix": "bold", "more": "cyan", "evidence": "dim", "facts": "dim",
+           "warning": "yellow"}  # fmt: skip
 _INDENT = 4
 _LABEL = 11
 _ID = 30
@@ -99,16 +100,35 @@ def _print_finding(
     if finding.outcome.is_failure:
         for part in _failure(finding, told, lang, verbose=verbose):
             _print_labelled(console, part.label, part.text, _STYLES.get(part.kind, ""))
-    elif options.verbosity is not Verbosity.QUIET:
+    elif finding.outcome is Outcome.ACCEPTABLE:
+        parts = (
+            paragraphs(finding, lang, everything=True) if verbose else _acceptable(finding, lang)
+        )
+        for part in parts:
+            _print_labelled(console, part.label, part.text, _STYLES.get(part.kind, "dim"))
+    else:
         if finding.outcome is Outcome.SKIPPED:
             _print_labelled(console, "", one_line(reason_of(finding, lang)), "dim")
-        shown = verbose or finding.outcome is Outcome.ACCEPTABLE
-        measured = metrics(finding, lang, everything=verbose) if shown else ()
+        measured = metrics(finding, lang, everything=True) if verbose else ()
         for part in (*measured, *series(finding)):
             _print_labelled(console, part.label, part.text, "dim")
-    if verbose:
-        for note in other_notes(finding):
-            _print_labelled(console, label("note", lang), one_line(note_of(note, lang)), "yellow")
+    for note in _notes_shown(finding, verbose=verbose):
+        _print_labelled(console, label("note", lang), one_line(note_of(note, lang)), "yellow")
+
+
+def _acceptable(finding: Finding, lang: str) -> Iterator[Paragraph]:
+    """An acceptable result's details: how close it is, and what it warns of."""
+    yield from metrics(finding, lang, everything=False)
+    yield from series(finding)
+    yield from warnings(finding, lang)
+
+
+def _notes_shown(finding: Finding, *, verbose: bool) -> Sequence[Message]:
+    """The notes that stand at a finding; an acceptable one has its reason there or in a warning."""
+    warned = finding.diagnoses or finding.hint is not None
+    if verbose or (finding.outcome is Outcome.ACCEPTABLE and not warned):
+        return other_notes(finding)
+    return ()
 
 
 def _failure(
@@ -156,7 +176,10 @@ def _print_labelled(
 
 def _print_notes(console: Console, report: Report, options: Options) -> None:
     verbose = options.verbosity is Verbosity.VERBOSE
-    hidden = 0 if verbose else sum(len(other_notes(finding)) for finding in report.findings)
+    hidden = sum(
+        len(other_notes(finding)) - len(_notes_shown(finding, verbose=verbose))
+        for finding in report.findings
+    )
     if report.config_notes or hidden:
         console.print()
     for note in report.config_notes:
