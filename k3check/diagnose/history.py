@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 BUDGET_S = {"quick": 4.0, "full": 10.0, "stress": 30.0}
 #: Findings that say by themselves what is wrong: nothing is searched for them alone.
 SELF_EXPLAINING = frozenset(
-    {"K3O-001", "K3O-002", "K3O-003", "K3O-005", "K3O-006", "K3O-008", "K3O-010", "K3O-018"}
+    {
+        "K3O-001",
+        "K3O-002",
+        "K3O-003",
+        "K3O-005",
+        "K3O-006",
+        "K3O-008",
+        "K3O-010",
+        "K3O-018",
+        "K3O-300",
+    }
 )
 
 

@@ -28,6 +28,8 @@ DTYPES = {
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
 }
+#: semantics that are models: each operator that differs between them has all of them
+MODELS = ("k3", "kimi-linear", "article")
 SHORT = {"fp64": "float64", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -74,9 +76,16 @@ def build_candidate(
 
 
 def choose_semantics(operator: Operator, spec: CandidateSpec) -> str:
-    """The name of the semantics: the configured one, or the operator's first."""
+    """The name of the semantics: the configured one, or the operator's first.
+
+    One that was named for every operator (``--semantics kimi-linear``) is used by those that have
+    it; a name that no model has is an error all the same.
+    """
+    usual = next(iter(operator.semantics))
     if spec.semantics is None:
-        return next(iter(operator.semantics))
+        return usual
+    if spec.operator == "*" and spec.semantics in MODELS:
+        return spec.semantics if spec.semantics in operator.semantics else usual
     return choice("semantics", "K3C-100", spec.semantics, operator.semantics, spec)
 
 

@@ -280,8 +280,11 @@ def test_one_output_too_many_is_no_silent_pass():
     def three(**given):
         return given["v"], given["initial_state"], given["v"]
 
-    with pytest.raises(ValueError, match="too many values"):  # the worker: "the operator raised"
-        findings_for("kda_recurrent", three, convention="k3check", only={"fast-gates"})
+    findings = findings_for("kda_recurrent", three, convention="k3check", only={"fast-gates"})
+    found = findings["fast-gates"]
+    assert found.outcome is Outcome.FAIL
+    assert found.hint.code == "K3O-010"
+    assert "too many values" in found.hint.values["error"]
 
 
 @pytest.mark.parametrize(
