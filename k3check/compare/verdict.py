@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 #: itself over a same-precision baseline; another order of summation stays well within it.
 FACTOR = 2.0
 
+#: The same for the worst window, head or channel: a maximum over many parts scatters more.
+PART_FACTOR = 2.5
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -265,7 +268,8 @@ def derived_limits(
     """The limit of every metric of a tensor, capped by a tolerance, and what to say of that."""
     limits, notes = {}, []
     for metric, base in usual.items():
-        limit = FACTOR * base + least * (1 if metric == "relative_l2" else 2)
+        whole = metric == "relative_l2"
+        limit = FACTOR * base + least if whole else PART_FACTOR * base + 2 * least
         if tolerance is not None and tolerance < limit:
             if tolerance < base:
                 values = {"tolerance": tolerance, "baseline": base, "tensor": name}

@@ -84,7 +84,8 @@ class Arithmetic:
             return x
         if self.operand == "tf32":
             bits = x.float().contiguous().view(torch.int32)
-            return ((bits + 0x1000) & ~0x1FFF).view(torch.float32).to(self.compute)
+            # A matrix unit that is handed float32 reads the upper 19 bits: it cuts, not rounds.
+            return (bits & ~0x1FFF).view(torch.float32).to(self.compute)
         return x.to(self.operand).to(self.compute)
 
     def stored(self, x: torch.Tensor) -> torch.Tensor:
