@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,23 +12,13 @@ from k3check.cli import options as opt
 from k3check.cli.app import app
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from k3check.cli.links import LinkOptions
     from k3check.cli.work import Result
     from k3check.config.load import Loaded
     from k3check.report.listener import Listener
     from k3check.run.from_config import OpsOptions
-
-
-@dataclass(frozen=True)
-class LinkOptions:
-    """The options of ``k3check link``, as typed."""
-
-    probes: tuple[str, ...] = ()
-    base_url: str | None = None
-    model: str | None = None
-    api_key_env: str | None = None
-    protocol: str | None = None
-    offline: bool = False
-    profile: str | None = None
 
 
 @app.command()
@@ -82,7 +71,7 @@ def ops(
     )
     result = work.Result(_loaded(config, demo=demo, ops=asked))
     with work.progress(shown) as listener:
-        _ops(result, asked, listener)
+        _ops(result, asked, listener, demo=demo)
     work.show(result.report(), shown)
 
 
@@ -97,7 +86,13 @@ def link(
     model: opt.ModelOption = None,
     api_key_env: opt.ApiKeyEnvOption = None,
     protocol: opt.ProtocolOption = None,
+    proxy: opt.ProxyOption = None,
+    cacert: opt.CacertOption = None,
+    turns: opt.TurnsOption = None,
+    needle_tokens: opt.NeedleTokensOption = None,
     offline: opt.OfflineOption = False,
+    fix: opt.FixOption = False,
+    discover: opt.DiscoverOption = False,
     profile: opt.ProfileOption = None,
     demo: opt.DemoOption = False,
     format: opt.FormatOption = opt.Format.TEXT,  # noqa: A002 - the option's name
@@ -107,22 +102,41 @@ def link(
     quiet: opt.QuietOption = False,
 ) -> None:
     """Check the endpoint: what is configured, then at most three chargeable requests."""
-    from k3check.cli import work
+    from k3check.cli import fixing, links, work
 
     shown = work.Shown(format.value, output, lang.value, verbose, quiet)
-    asked = LinkOptions(
+    asked = links.LinkOptions(
         probes=tuple(probes or ()),
         base_url=base_url,
         model=model,
         api_key_env=api_key_env,
         protocol=protocol and protocol.value,
+        proxy=proxy,
+        cacert=cacert,
+        turns=turns,
+        needle_tokens=needle_tokens,
         offline=offline,
         profile=profile and profile.value,
     )
+    if discover:
+        _exclude("--discover", {"PROBE": probes, "--config": config, "--fix": fix, "--demo": demo})
+        _exclude("--discover", asked.endpoint())
+        links.discover(shown)
+        return
+    if demo:
+        _exclude("--demo", {"--fix": fix})
     result = work.Result(_loaded(config, demo=demo, link=asked))
+    if not demo:
+        links.announce(result.loaded, asked, shown)
     with work.progress(shown) as listener:
-        _link(result, asked, listener, demo=demo)
-    work.show(result.report(), shown)
+        request = links.check(result, asked, listener, demo=demo)
+    certain = fixing.certain(request, result)
+    fixing.mention(certain, result, offered=not fix)
+    report = result.report()
+    work.publish(report, shown, links.ticket(report, shown))
+    if fix:
+        fixing.write(certain, request, shown)
+    raise typer.Exit(report.exit_code)
 
 
 @app.command(name="all")
@@ -141,6 +155,8 @@ def all_(
     model: opt.ModelOption = None,
     api_key_env: opt.ApiKeyEnvOption = None,
     protocol: opt.ProtocolOption = None,
+    proxy: opt.ProxyOption = None,
+    cacert: opt.CacertOption = None,
     offline: opt.OfflineOption = False,
     profile: opt.ProfileOption = None,
     seed: opt.SeedOption = None,
@@ -152,7 +168,7 @@ def all_(
     quiet: opt.QuietOption = False,
 ) -> None:
     """Check operators and the endpoint."""
-    from k3check.cli import work
+    from k3check.cli import fixing, links, work
     from k3check.run.from_config import OpsOptions
 
     shown = work.Shown(format.value, output, lang.value, verbose, quiet)
@@ -170,19 +186,34 @@ def all_(
         profile=profile and profile.value,
         directory=str(Path.cwd()),
     )
-    link_asked = LinkOptions(
+    link_asked = links.LinkOptions(
         base_url=base_url,
         model=model,
         api_key_env=api_key_env,
         protocol=protocol and protocol.value,
+        proxy=proxy,
+        cacert=cacert,
         offline=offline,
         profile=profile and profile.value,
     )
     result = work.Result(_loaded(config, demo=demo, ops=ops_asked, link=link_asked))
+    if not demo:
+        links.announce(result.loaded, link_asked, shown)
     with work.progress(shown) as listener:
-        _ops(result, ops_asked, listener)
-        _link(result, link_asked, listener, demo=demo)
+        _ops(result, ops_asked, listener, demo=demo, key_variable=api_key_env)
+        request = links.check(result, link_asked, listener, demo=demo)
+    result.findings = links.with_way_out(result.findings, result.loaded, demo=demo)
+    fixing.mention(fixing.certain(request, result), result, offered=True)
     work.show(result.report(), shown)
+
+
+def _exclude(first: str, others: Mapping[str, object]) -> None:
+    """Refuse options that say the opposite of another one."""
+    from k3check.cli import work
+
+    for option, value in others.items():
+        if value:
+            raise work.conflict(first, option)
 
 
 def _loaded(
@@ -193,65 +224,35 @@ def _loaded(
     link: LinkOptions | None = None,
 ) -> Loaded:
     """The configuration; a demo has none, and takes no option that names something to check."""
-    from k3check.cli import work
+    from k3check.cli import links, work
 
     if not demo:
-        if link is None:
-            return work.load(config)
-        return work.load(
-            config,
-            base_url=link.base_url,
-            model=link.model,
-            api_key_env=link.api_key_env,
-            protocol=link.protocol,
-        )
+        return work.load(config, link)
     named = {
         "--config": config,
         "--operator": ops and ops.operators,
         "--convention": ops and ops.conventions,
-        "--base-url": link and link.base_url,
-        "--model": link and link.model,
-        "--api-key-env": link and link.api_key_env,
-        "--protocol": link and link.protocol,
-        "--offline": link and link.offline,
     }
-    for option, value in named.items():
-        if value:
-            raise work.conflict("--demo", option)
-    from k3check.config.load import Loaded
-    from k3check.config.models import Config
-
-    return Loaded(Config())
+    _exclude("--demo", named | (link.endpoint() if link else {}))
+    return links.demo_config(link)
 
 
-def _ops(result: Result, asked: OpsOptions, listener: Listener) -> None:
+def _ops(
+    result: Result,
+    asked: OpsOptions,
+    listener: Listener,
+    *,
+    demo: bool,
+    key_variable: str | None = None,
+) -> None:
     from k3check import run
+    from k3check.cli import work
     from k3check.run import from_config
 
     request = from_config.request(result.loaded, asked)
+    request = replace(request, hidden=work.key_variables(result.loaded, key_variable))
     found = run.check(request, listener)
     result.findings += found.findings
     result.environment.update(found.environment)
-    result.remarks += from_config.remarks(request)
-
-
-def _link(result: Result, asked: LinkOptions, listener: Listener, *, demo: bool) -> None:
-    from k3check import link as linking
-    from k3check.link.request import request_from
-
-    if demo:
-        from k3check.link.demo import DemoServer
-
-        with DemoServer() as server:
-            request = request_from(
-                result.loaded,
-                asked,
-                env={},
-                base_url=server.base_url,
-                api_key=server.api_key,
-                model=server.model,
-            )
-            result.findings += linking.check(request, listener)
-        return
-    request = request_from(result.loaded, asked, env=os.environ)
-    result.findings += linking.check(request, listener)
+    if not demo:
+        result.remarks += from_config.remarks(request)

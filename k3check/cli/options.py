@@ -151,6 +151,31 @@ ApiKeyEnvOption: TypeAlias = Annotated[
 ProtocolOption: TypeAlias = Annotated[
     Protocol | None, typer.Option("--protocol", help="The API that the endpoint speaks.")
 ]
+ProxyOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--proxy", metavar="URL", help="The way out, instead of HTTP_PROXY and its like."),
+]
+CacertOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--cacert", metavar="FILE", help="Certificates to trust besides the usual ones."),
+]
+TurnsOption: TypeAlias = Annotated[
+    int | None, typer.Option("--turns", metavar="N", help="Most turns of the probe agent.")
+]
+NeedleTokensOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--needle-tokens", metavar="N", help="Length of the probe needle's context."),
+]
+FixOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--fix", help="Show the certain corrections of the file, and write them; keeps a backup."
+    ),
+]
+DiscoverOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--discover", help="Send nothing: list what each tool of this machine would use."),
+]
 OfflineOption: TypeAlias = Annotated[
     bool, typer.Option("--offline", help="Send nothing: only check what is configured.")
 ]

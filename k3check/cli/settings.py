@@ -41,23 +41,28 @@ def show(
     model: opt.ModelOption = None,
     api_key_env: opt.ApiKeyEnvOption = None,
     protocol: opt.ProtocolOption = None,
+    proxy: opt.ProxyOption = None,
+    cacert: opt.CacertOption = None,
     format: opt.DataFormatOption = opt.DataFormat.TEXT,  # noqa: A002 - the option's name
     output: opt.OutputOption = None,
     lang: opt.LangOption = opt.Lang.EN,
 ) -> None:
     """Show every effective value, where it came from, and what it shadows."""
     from k3check.cli import work
+    from k3check.cli.links import LinkOptions
     from k3check.config import show as showing
     from k3check.report.settings import as_text
 
     shown = work.Shown(output=output, lang=lang.value)
-    loaded = work.load(
-        config,
+    asked = LinkOptions(
         base_url=base_url,
         model=model,
         api_key_env=api_key_env,
         protocol=protocol and protocol.value,
+        proxy=proxy,
+        cacert=cacert,
     )
+    loaded = work.load(config, asked)
     if format is opt.DataFormat.JSON:
         text = json.dumps(showing.to_json(loaded), indent=2) + "\n"
     else:

@@ -15,9 +15,13 @@ import typer
 from k3check.config.problems import problem
 
 if TYPE_CHECKING:
+    from k3check.cli.links import LinkOptions
     from k3check.config.load import Loaded
     from k3check.report.formats import Options
     from k3check.report.model import Finding, Message, Report
+
+# A shorter one may be any variable's value.
+_SHORTEST_KEY = 8
 
 
 @dataclass(frozen=True)
@@ -83,40 +87,23 @@ def conflict(first: str, second: str) -> Exception:
     return problem("K3C-084", where=f"{first} {second}", first=first, second=second)
 
 
-def load(
-    path: Path | None,
-    *,
-    base_url: str | None = None,
-    model: str | None = None,
-    api_key_env: str | None = None,
-    protocol: str | None = None,
-) -> Loaded:
+def load(path: Path | None, asked: LinkOptions | None = None) -> Loaded:
     """Load the configuration with the options that override it."""
     from k3check.config import load as loading
 
-    overrides = {}
-    for key, value, option in (
-        ("api.base_url", base_url, "--base-url"),
-        ("model.name", model, "--model"),
-        ("link.protocol", protocol, "--protocol"),
-        ("api.api_key", api_key_env and _variable(api_key_env), f"--api-key-env {api_key_env}"),
-    ):
-        if value is not None:
-            overrides[key] = loading.Override(value, option)
+    found = asked.overrides() if asked is not None else {}
+    overrides = {key: loading.Override(*override) for key, override in found.items()}
     return loading.load(path, cwd=Path.cwd(), env=os.environ, overrides=overrides)
 
 
-def _variable(name: str) -> str:
-    value = os.environ.get(name)
-    if value is None:
-        raise problem(
-            "K3C-083",
-            where="--api-key-env",
-            found=f"{name[:80]} is not set",
-            accepted="the name of an environment variable that holds the key",
-            option="--api-key-env",
-        )
-    return value
+def key_variables(loaded: Loaded, named: str | None) -> tuple[str, ...]:
+    """The variables that hold a key: the one that an option names, and those with a key's value."""
+    holding = [
+        name
+        for name, value in os.environ.items()
+        if len(value.strip()) >= _SHORTEST_KEY and value.strip() in loaded.secrets
+    ]
+    return tuple(dict.fromkeys([*([named] if named else []), *holding]))
 
 
 def progress(shown: Shown) -> Any:
@@ -133,14 +120,19 @@ def progress(shown: Shown) -> Any:
 
 def show(report: Report, shown: Shown) -> NoReturn:
     """Write a report and exit with what its verdict stands for."""
+    publish(report, shown)
+    raise typer.Exit(report.exit_code)
+
+
+def publish(report: Report, shown: Shown, head: str = "") -> None:
+    """Write a report, after a text in the same format that comes first."""
     from k3check.report.formats import render
 
-    emit(render(shown.format, report, rendering(shown)), shown)
+    emit(head + render(shown.format, report, rendering(shown)), shown)
     if shown.output is not None and not shown.quiet:
         from k3check.report.formats.text import last_line
 
         typer.echo(f"{last_line(report, 'en')}; written to {shown.output}", err=True)
-    raise typer.Exit(report.exit_code)
 
 
 def rendering(shown: Shown) -> Options:

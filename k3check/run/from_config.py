@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from k3check.errors import UsageError
 
 DTYPES: tuple[str, ...] = get_args(DType)
+# The operators that are another function in another model; the others have one form.
+DIFFERING = ("kda_step", "kda_gate", "kda_recurrent", "kda_chunk")
 _DEVICE = re.compile(r"[a-z]+(:[0-9]{1,4})?")
 
 
@@ -63,7 +65,9 @@ def request(loaded: Loaded, options: OpsOptions) -> OpsRequest:
     """
     suites = tuple(dict.fromkeys(_suite(name) for name in options.suites))
     candidates = _named(_from_file(loaded), options)
-    default = _recipe(CandidateSpec("*"), options)
+    model = loaded.config.model.semantics
+    default = _recipe(CandidateSpec("*", semantics=model), options)
+    candidates = {n: _of_model(spec, model) for n, spec in candidates.items()}
     for value in _for_all("--semantics", options.semantics):
         default = replace(default, semantics=value)
         candidates = {n: replace(c, semantics=value) for n, c in candidates.items()}
@@ -91,6 +95,8 @@ def request(loaded: Loaded, options: OpsOptions) -> OpsRequest:
 
 def remarks(asked: OpsRequest) -> tuple[Message, ...]:
     """What the reader must know about what was not checked."""
+    if not asked.candidates:
+        return (Message("K3C-096"),)
     if not asked.only_configured:
         return ()
     names = ", ".join(asked.candidates)
@@ -115,6 +121,13 @@ def _from_file(loaded: Loaded) -> dict[str, CandidateSpec]:
         )
         for name, configured in loaded.config.operators.items()
     }
+
+
+def _of_model(spec: CandidateSpec, model: str | None) -> CandidateSpec:
+    """A candidate of the model that the configuration describes, unless it says which itself."""
+    if spec.semantics is not None or spec.operator not in DIFFERING:
+        return spec
+    return replace(spec, semantics=model)
 
 
 def _named(candidates: dict[str, CandidateSpec], options: OpsOptions) -> dict[str, CandidateSpec]:

@@ -92,7 +92,7 @@ class Worker:
                 order.write(json.dumps({"request": request.to_json(), "skip": skip}).encode())
                 order.seek(0)
                 fds = (order.fileno(), write_fd, self._stack.fileno())
-                self._process = self._spawn(request.directory, fds, plan)
+                self._process = self._spawn(request, fds, plan)
             except OSError as error:
                 raise InternalError(f"the worker process cannot be started: {error}") from error
             finally:
@@ -104,10 +104,11 @@ class Worker:
             self._files = files.pop_all()
 
     def _spawn(
-        self, directory: str, fds: tuple[int, int, int], plan: str
+        self, request: OpsRequest, fds: tuple[int, int, int], plan: str
     ) -> subprocess.Popen[bytes]:
         """Start the interpreter; it inherits ``fds`` and nothing else."""
-        environment = {k: v for k, v in os.environ.items() if k not in _SECRETS}
+        secret = {*_SECRETS, *request.hidden}
+        environment = {k: v for k, v in os.environ.items() if k not in secret}
         environment[COOKIE] = self._cookie
         # Appending, so that writing goes on at the new end after the file was cut.
         sink = self._printed.fileno()
@@ -118,7 +119,7 @@ class Worker:
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
-            cwd=directory,
+            cwd=request.directory,
             env=environment,
             pass_fds=fds,
             start_new_session=True,

@@ -59,6 +59,7 @@ class OpsRequest:
         directory: the working directory: relative targets start here and it is importable.
         settings: the configuration's sections that describe the model (``kda``, ``flashkda``,
             ``attn_residuals``, ``moe``, ``logging``, ``validation``), as plain values.
+        hidden: variables that hold a key; the worker's environment lacks them.
     """
 
     suites: tuple[str, ...] = ()
@@ -72,6 +73,7 @@ class OpsRequest:
     timeout_s: float = 120.0
     directory: str = "."
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the wire."""
@@ -82,6 +84,7 @@ class OpsRequest:
         """Rebuild what :meth:`to_json` wrote."""
         fields = dict(data)
         fields["suites"] = tuple(fields["suites"])
+        fields["hidden"] = tuple(fields["hidden"])
         fields["default"] = CandidateSpec(**fields["default"])
         fields["candidates"] = {
             name: CandidateSpec(**spec) for name, spec in fields["candidates"].items()

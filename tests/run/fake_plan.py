@@ -48,8 +48,7 @@ def amends_both(request, load_target):
     def amend():
         made = [check.run() for check in checks] + [_check("third", lambda: 1).run()]
         return [
-            replace(f, diagnoses=known, hint=Message("K3O-155"), outcome=Outcome.PASS)
-            for f in made
+            replace(f, diagnoses=known, hint=Message("K3O-155"), outcome=Outcome.PASS) for f in made
         ]
 
     checks[1].amend = amend

@@ -1,0 +1,121 @@
+"""``k3check link --fix``: say which values are certain to be wrong, show the edit, write it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k3check.config.problems import problem
+from k3check.report.model import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from k3check.cli.work import Result, Shown
+    from k3check.link.redact import Redactor
+    from k3check.link.repair import Repair
+    from k3check.link.request import LinkRequest
+
+# A context window below the model's is worth a note, but may be meant: it is not overruled.
+_MAY_BE_MEANT = ("K3L-048",)
+
+
+def certain(request: LinkRequest, result: Result) -> tuple[Repair, ...]:
+    """The corrections about which there is no doubt."""
+    from k3check.link import repair
+
+    found = repair.repairs(request, result.findings, result.loaded.origins, Path.cwd())
+    return tuple(r for r in found if r.code not in _MAY_BE_MEANT)
+
+
+def mention(wanted: Sequence[Repair], result: Result, *, offered: bool) -> None:
+    """Name the corrected values in the report.
+
+    Args:
+        wanted: the corrections.
+        result: the report in the making.
+        offered: say that --fix would write them.
+    """
+    if not wanted:
+        return
+    corrected = {repair.key: repair.value for repair in wanted}
+    result.findings = [
+        replace(f, evidence={**f.evidence, "corrected": corrected}) if f.id == "link/lint" else f
+        for f in result.findings
+    ]
+    for repair in wanted:
+        values = {"where": _where(repair), "value": _value(repair), "key": repair.key}
+        if repair.file is None:
+            result.remarks.append(Message("K3C-095", values))
+        elif offered:
+            result.remarks.append(Message("K3C-094", values))
+
+
+def write(wanted: Sequence[Repair], request: LinkRequest, shown: Shown) -> None:
+    """Show each file's edit on stderr, then write it; the option is the consent.
+
+    Raises:
+        UsageError: a file cannot be read or written.
+    """
+    from k3check import hints
+    from k3check.cli.work import rendering
+    from k3check.link import repair
+    from k3check.link.redact import Redactor, secret_values
+
+    key = request.api_key.reveal() if request.api_key else None
+    redactor = Redactor(secret_values({**request.env, "proxy": request.proxy or ""}, key))
+    lang = rendering(shown).lang
+    in_files = [r for r in wanted if r.file is not None]
+    if not in_files:
+        _say("k3check: there is nothing to correct in a file", redactor)
+        return
+    for file in dict.fromkeys(r.file for r in in_files):
+        ours = [r for r in in_files if r.file == file]
+        try:
+            (change,) = repair.changes(ours)
+            name = _shown(change.file)
+            if change.refused:
+                for one in ours:
+                    values = {"where": _where(one), "value": _value(one), "file": name}
+                    _say(
+                        f"k3check: {hints.title('K3C-098', lang, values)} "
+                        f"{hints.fix('K3C-098', lang, values)}",
+                        redactor,
+                    )
+                continue
+            _say(repair.diff(change, redactor), redactor)
+            backup = repair.write(change)
+        except (OSError, UnicodeError) as error:
+            raise problem(
+                "K3C-099",
+                where=_shown(file or Path()),
+                found=getattr(error, "strerror", None) or type(error).__name__,
+                accepted="a UTF-8 file in a folder that may be written to",
+            ) from None
+        _say(f"k3check: wrote {name}; the original is kept as {_shown(backup)}", redactor)
+
+
+def _say(text: str, redactor: Redactor) -> None:
+    from k3check.config.secret import scrub
+    from k3check.report.clean import clean
+    from k3check.report.terminal import write as put
+
+    put(sys.stderr, f"{scrub(clean(redactor.hide(text)))}\n")
+
+
+def _shown(path: Path) -> str:
+    from k3check.config.source import display
+
+    cwd = Path.cwd()
+    return display(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+
+
+def _where(repair: Repair) -> str:
+    return " ".join(repair.where.split())
+
+
+def _value(repair: Repair) -> str:
+    return json.dumps(repair.value, ensure_ascii=False)

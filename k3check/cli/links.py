@@ -1,0 +1,218 @@
+"""What ``k3check link`` and ``all`` have in common: the endpoint's options, its check, its cost."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k3check.config.problems import problem
+
+if TYPE_CHECKING:
+    from k3check.cli.work import Result, Shown
+    from k3check.config.load import Loaded
+    from k3check.link.request import LinkRequest
+    from k3check.report.listener import Listener
+    from k3check.report.model import Finding, Report
+
+# A run that costs no more than the default probes needs no announcement.
+_UNSAID_REQUESTS = 3
+_UNSAID_TOKENS = 10_000
+_NOTHING_CONFIGURED = ("K3L-001", "K3L-057")
+
+
+@dataclass(frozen=True)
+class LinkOptions:
+    """The options that describe the endpoint and what to check of it, as typed."""
+
+    probes: tuple[str, ...] = ()
+    base_url: str | None = None
+    model: str | None = None
+    api_key_env: str | None = None
+    protocol: str | None = None
+    proxy: str | None = None
+    cacert: Path | None = None
+    turns: int | None = None
+    needle_tokens: int | None = None
+    offline: bool = False
+    profile: str | None = None
+
+    def overrides(self) -> dict[str, tuple[Any, str]]:
+        """Values that override the configuration, each with the option that it comes from.
+
+        Raises:
+            UsageError: a variable or a file that an option names is not there.
+        """
+        found = {
+            "api.base_url": (self.base_url, "--base-url"),
+            "model.name": (self.model, "--model"),
+            "link.protocol": (self.protocol, "--protocol"),
+            "link.proxy": (self.proxy, "--proxy"),
+            "link.ca_file": (self.cacert and _file(self.cacert), "--cacert"),
+            "link.agent_turns": (self.turns, "--turns"),
+            "link.needle_tokens": (self.needle_tokens, "--needle-tokens"),
+            "api.api_key": (
+                self.api_key_env and _variable(self.api_key_env),
+                f"--api-key-env {self.api_key_env}",
+            ),
+        }
+        return {key: (value, option) for key, (value, option) in found.items() if value is not None}
+
+    def endpoint(self) -> dict[str, object]:
+        """The options that describe a real endpoint, with which a demo does not go."""
+        return {
+            "--base-url": self.base_url,
+            "--model": self.model,
+            "--api-key-env": self.api_key_env,
+            "--protocol": self.protocol,
+            "--proxy": self.proxy,
+            "--cacert": self.cacert,
+            "--offline": self.offline,
+        }
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name)
+    if value is None:
+        raise problem(
+            "K3C-083",
+            where="--api-key-env",
+            found=f"{name[:80]} is not set",
+            accepted="the name of an environment variable that holds the key",
+            option="--api-key-env",
+        )
+    return value
+
+
+def _file(path: Path) -> str:
+    if not path.is_file():
+        raise problem(
+            "K3C-083",
+            where="--cacert",
+            found=f"{path} is {'a directory' if path.is_dir() else 'not there'}",
+            accepted="a PEM file with certificates",
+            option="--cacert",
+        )
+    return str(path)
+
+
+def demo_config(asked: LinkOptions | None) -> Loaded:
+    """The configuration of a demo: the defaults, and how far the probes go."""
+    from k3check.config.check import Setting, build
+    from k3check.config.load import Loaded
+
+    overrides = asked.overrides() if asked is not None else {}
+    return Loaded(build({key: Setting(*found) for key, found in overrides.items()}))
+
+
+def check(result: Result, asked: LinkOptions, listener: Listener, *, demo: bool) -> LinkRequest:
+    """Check the endpoint, or a server of our own; what was found is added to the result."""
+    from k3check import link as linking
+    from k3check.link import support
+    from k3check.link.request import request_from
+
+    result.environment.update(support.environment())
+    if demo:
+        from k3check.link.demo import DemoServer
+
+        with DemoServer() as server:
+            request = request_from(
+                result.loaded,
+                asked,
+                env={},
+                base_url=server.base_url,
+                api_key=server.api_key,
+                model=server.model,
+            )
+            result.findings += linking.check(request, listener)
+        return request
+    request = request_from(result.loaded, asked, env=os.environ)
+    result.findings += linking.check(request, listener)
+    return request
+
+
+def announce(loaded: Loaded, asked: LinkOptions, shown: Shown) -> None:
+    """Say on stderr what a run that asks for more than the default probes may cost.
+
+    Raises:
+        UsageError: a probe's name is unknown.
+    """
+    from k3check import hints
+    from k3check import link as linking
+    from k3check.cli.work import rendering
+    from k3check.link import lint
+    from k3check.link.request import request_from
+    from k3check.report.terminal import write
+
+    request = request_from(loaded, asked, env=os.environ)
+    requests, tokens = linking.cost(request)
+    more = bool(asked.probes) or request.profile in ("full", "stress")
+    dear = requests > _UNSAID_REQUESTS or (more and tokens > _UNSAID_TOKENS)
+    blocked = any(p.severity is lint.Severity.BLOCK for p in lint.check(request))
+    if dear and not request.offline and not blocked:
+        values = {"requests": requests, "tokens": tokens}
+        text = hints.title("K3L-915", rendering(shown).lang, values)
+        write(sys.stderr, f"k3check: {text}\n")
+
+
+def ticket(report: Report, shown: Shown) -> str:
+    """In Markdown, what to send to the endpoint's support comes before the report."""
+    from k3check.cli.work import rendering
+    from k3check.link import support
+
+    if shown.format != "markdown":
+        return ""
+    return support.summary(report.findings, rendering(shown).lang) + "\n"
+
+
+def discover(shown: Shown) -> None:
+    """List what each tool of this machine would use.
+
+    Raises:
+        UsageError: a format in which a list cannot be written.
+    """
+    from k3check.cli import work
+    from k3check.config.secret import known_secrets, scrub
+    from k3check.link.discover import Machine
+    from k3check.link.discover import discover as look_around
+    from k3check.report import setups as showing
+
+    if shown.format not in ("text", "json"):
+        raise problem(
+            "K3C-083",
+            where="--format",
+            found=shown.format,
+            accepted="text or json with --discover",
+            option="--format",
+        )
+    found = look_around(Machine(_home(), Path.cwd(), os.environ))
+    options = work.rendering(shown)
+    if shown.format == "json":
+        text = showing.as_json(found, shown.lang)
+    else:
+        text = showing.as_text(found, options)
+    work.emit(scrub(text, known_secrets(os.environ.get("K3CHECK_API_KEY"))), shown)
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # nobody's account: then nothing of it is found
+        return Path(os.devnull)
+
+
+def with_way_out(findings: list[Finding], loaded: Loaded, *, demo: bool) -> list[Finding]:
+    """Where no endpoint is configured at all, say how to check the operators alone."""
+    from k3check.report.model import Message
+
+    def hinted(finding: Finding) -> Finding:
+        code = finding.diagnoses[0].code if finding.diagnoses else ""
+        if finding.id == "link/lint" and code in _NOTHING_CONFIGURED:
+            return replace(finding, hint=Message("K3C-097"))
+        return finding
+
+    if demo or loaded.config.api.base_url:
+        return findings
+    return [hinted(finding) for finding in findings]
