@@ -65,13 +65,15 @@ def accepted(key: str) -> str:
         return "one of " + ", ".join(spec["enum"])
     if "pattern" in spec:
         return str(spec["description"]).rstrip(" .")
-    kind: Literal["integer", "number", "boolean", "string", "object"] = spec["type"]
+    kind: Literal["integer", "number", "boolean", "string", "object", "array"] = spec["type"]
     words = {
         "integer": "an integer",
         "number": "a number",
         "boolean": "true or false",
         "string": "a text",
         "object": "a table",
+        # The only list that we have is one of layers.
+        "array": "a list of integers",
     }[kind]
     low, above = spec.get("minimum"), spec.get("exclusiveMinimum")
     high = spec.get("maximum")

@@ -37,7 +37,7 @@ class Document:
         data: the parsed content; it holds secrets, so it is not in the repr.
         positions: where each key and list item stands, by key path.
         file: the file's name as shown to the user.
-        syntax: ``TOML`` or ``JSON``.
+        syntax: ``TOML``, ``JSON``, ``YAML``, or a dialect's own.
     """
 
     data: Mapping[str, Any] = field(repr=False)

@@ -70,6 +70,31 @@ FACTS = (
         "K3C-050",
         f"{_CONFIG}: linear_attn_config.full_attn_layers",
     ),
+    *(
+        Fact(key, right, "K3C-050", f"{_CONFIG}: {name}")
+        for key, right, name in (
+            ("model.num_layers", 93, "num_hidden_layers"),
+            ("model.norm_eps", 1e-5, "rms_norm_eps"),
+            ("kda.num_heads", 96, "linear_attn_config.num_heads"),
+            ("kda.gate_lower_bound", -5.0, "linear_attn_config.gate_lower_bound"),
+            ("kda.full_rank_gate", True, "linear_attn_config.use_full_rank_gate"),
+            ("moe.situ_gate_clip", 4.0, "activation_situ_beta"),
+            ("moe.expert_dim", 3072, "moe_intermediate_size"),
+            ("moe.router", "sigmoid", "moe_router_activation_func"),
+            ("moe.renormalize", True, "moe_renormalize"),
+            ("moe.scaling_factor", 1.0, "routed_scaling_factor"),
+            ("moe.first_dense_layers", 1, "first_k_dense_replace"),
+            ("moe.dense_dim", 33792, "intermediate_size"),
+            ("mla.num_heads", 96, "num_attention_heads"),
+            ("mla.q_rank", 1536, "q_lora_rank"),
+            ("mla.kv_rank", 512, "kv_lora_rank"),
+            ("mla.nope_dim", 128, "qk_nope_head_dim"),
+            ("mla.rope_dim", 64, "qk_rope_head_dim"),
+            ("mla.value_dim", 128, "v_head_dim"),
+            ("mla.output_gate", True, "mla_use_output_gate"),
+            ("mla.no_position", True, "mla_use_nope"),
+        )
+    ),
 )
 
 # What only a server can act on; through a gateway these change nothing, or are refused.

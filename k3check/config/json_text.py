@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from k3check.config.document import Position, dotted, excerpt, position_at
@@ -43,6 +44,23 @@ def parse(source: Source) -> tuple[Any, dict[Path_, Position]]:
     if parser.at < len(source.text):
         parser.fail("something follows the end of the JSON value")
     return value, parser.positions
+
+
+_TOKEN = re.compile(
+    r"\"(?:[^\"\\\n]|\\.)*\"|(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<comma>,)(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])",
+    re.DOTALL,
+)
+
+
+def without_comments(text: str) -> str:
+    """JSON with comments and commas before an end, with blanks in their place: places stay."""
+
+    def blank(match: re.Match[str]) -> str:
+        if match["comment"] is None and match["comma"] is None:
+            return match[0]
+        return "".join(char if char == "\n" else " " for char in match[0])
+
+    return _TOKEN.sub(blank, text)
 
 
 class _Parser:

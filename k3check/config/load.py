@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from k3check.config import dialects, facts, source
+from k3check.config import facts, source
 from k3check.config.check import Setting, build
 from k3check.config.describe import keys
 from k3check.config.dialects import pyproject
 from k3check.config.document import dotted
+from k3check.config.layers import File, gather, read_file
 from k3check.config.parse import parse
 from k3check.config.problems import combined, scrubbed
-from k3check.config.secret import known_secrets, secrets_in_text, shown
+from k3check.config.secret import known_secrets, shown
 from k3check.errors import UsageError
 from k3check.report.model import Message
 
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from k3check.config.dialects.base import Dialect, Reading
-    from k3check.config.document import Document
     from k3check.config.models import Config
 
 SEARCHED = ("k3check.toml", "config.toml", "settings.json", "pyproject.toml")
@@ -99,15 +98,6 @@ class Loaded:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
-@dataclass(frozen=True)
-class _File:
-    path: Path
-    document: Document
-    dialect: Dialect
-    reading: Reading
-    notes: tuple[Message, ...]
-
-
 def load(
     path: Path | None = None,
     *,
@@ -152,7 +142,7 @@ def _load(
     seen: list[str],
 ) -> Loaded:
     notes: list[Message] = []
-    file = _read(cwd / path, path, seen) if path is not None else _search(cwd, seen, notes)
+    file = read_file(cwd / path, path, seen) if path is not None else _search(cwd, seen, notes)
     settings: dict[str, Setting] = {}
     stacks: dict[str, list[Origin]] = {}
     values: dict[str, list[str]] = {}
@@ -163,13 +153,13 @@ def _load(
         settings[target] = Setting(value, where)
 
     if file is not None:
-        notes += file.notes
         if file.reading.problems:
             raise combined(file.reading.problems)
-        for item in file.reading.values:
-            line = file.document.line(item.path)
-            origin = Origin(file.document.file, dotted(item.path), line)
-            put(item.key, item.value, origin, file.document.where(item.path))
+        found, more = gather(file, cwd, env, seen)
+        notes += more
+        for one in found:
+            origin = Origin(one.where, one.name, one.line)
+            put(one.item.key, one.value, origin, one.place)
     for variable, target in VARIABLES.items():
         text = env.get(variable)
         if text == "":
@@ -200,7 +190,9 @@ def _load(
         )
         if configured:
             origins.setdefault(default, Origin("default", "default"))
-    notes += facts.notes({k: s.value for k, s in settings.items() if s.value is not None}, origins)
+    if file is None or file.reading.released:
+        stated = {k: s.value for k, s in settings.items() if s.value is not None}
+        notes += facts.notes(stated, origins)
     return Loaded(
         config=config,
         path=file.path if file else None,
@@ -223,25 +215,13 @@ def _origins(
     return found
 
 
-def _read(path: Path, name: str | Path, seen: list[str]) -> _File:
-    """Read one file; its secrets are added to ``seen`` as soon as they are known."""
-    text = source.read(path, name)
-    seen += secrets_in_text(text.text)
-    document = dialects.parse_text(text)
-    seen += known_secrets(document.data)
-    dialect = dialects.recognise(document)
-    reading = dialect.read(document)
-    bom = (Message("K3C-030", {"file": text.file}),) if text.bom else ()
-    return _File(path, document, dialect, reading, (*bom, *reading.notes))
-
-
-def _search(cwd: Path, seen: list[str], notes: list[Message]) -> _File | None:
+def _search(cwd: Path, seen: list[str], notes: list[Message]) -> File | None:
     for name in SEARCHED:
         path = cwd / name
         if name == "pyproject.toml":
-            return _read(path, name, seen) if _mentions_us(path) else None
+            return read_file(path, name, seen) if _mentions_us(path) else None
         try:
-            return _read(path, name, seen)
+            return read_file(path, name, seen)
         except UsageError as error:
             if error.code == _MISSING:
                 continue

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 # pydantic reads these annotations at run time.
-from k3check.config.names import Auth, DType, LogLevel, Protocol  # noqa: TC001 - see above
+from k3check.config.names import Auth, DType, LogLevel, Model, Protocol  # noqa: TC001 - see above
 from k3check.operators.names import OPERATORS
 
 Size: TypeAlias = Annotated[int, Field(ge=1, le=1 << 20)]
@@ -87,6 +87,11 @@ class ModelConfig(_Section):
     presence_penalty: Penalty | None = Field(default=None, description="K3 fixes 0.")
     frequency_penalty: Penalty | None = Field(default=None, description="K3 fixes 0.")
     path: Text | None = Field(default=None, description="Weights that a server loads; shown only.")
+    semantics: Model | None = Field(
+        default=None, description="Whose functions operators are that name none: k3, kimi-linear."
+    )
+    num_layers: Size | None = Field(default=None, description="93 in K3.")
+    norm_eps: float | None = Field(default=None, gt=0, le=1, description="1e-5 in K3.")
 
 
 class KdaConfig(_Section):
@@ -105,6 +110,12 @@ class KdaConfig(_Section):
     gate_bottleneck: Size | None = Field(
         default=None, description="Width between the gate's projections."
     )
+
+    num_heads: Size | None = Field(default=None, description="96 in K3.")
+    gate_lower_bound: float | None = Field(
+        default=None, le=0, description="Of the log decay of one token; -5 in K3."
+    )
+    full_rank_gate: bool | None = Field(default=None, description="true in K3.")
 
     @model_validator(mode="after")
     def _window(self) -> KdaConfig:
@@ -157,6 +168,19 @@ class MoeConfig(_Section):
     hidden_dim: Size | None = Field(default=None, description="Width of the model; 7168 in K3.")
     norm: Text | None = Field(default=None, description="rmsnorm in K3.")
     activation: Text | None = Field(default=None, description="situ_glu in K3.")
+    situ_gate_clip: float | None = Field(
+        default=None, gt=0, le=1e6, description="Bound of SiTU-GLU's gate branch; 4 in K3."
+    )
+    expert_dim: Size | None = Field(default=None, description="Width of one expert; 3072 in K3.")
+    router: Text | None = Field(default=None, description="The scores' function; sigmoid in K3.")
+    renormalize: bool | None = Field(default=None, description="Weights add up to 1; true in K3.")
+    scaling_factor: float | None = Field(
+        default=None, gt=0, le=1e6, description="Factor on the weights; 1 in K3."
+    )
+    first_dense_layers: Count | None = Field(
+        default=None, description="Layers without experts at the start; 1 in K3."
+    )
+    dense_dim: Size | None = Field(default=None, description="Their width; 33792 in K3.")
 
     @model_validator(mode="after")
     def _enough_experts(self) -> MoeConfig:
@@ -205,6 +229,22 @@ class AttentionConfig(_Section):
     kda_layers: Count | None = Field(default=None, description="69 in K3.")
     gated_mla_layers: Count | None = Field(default=None, description="24 in K3.")
     block_pattern: Text | None = Field(default=None, description="3kda_1mla in K3.")
+    full_attn_layers: list[Annotated[int, Field(ge=0, le=1 << 20)]] | None = Field(
+        default=None, description="Numbers of the layers with full attention, from 1."
+    )
+
+
+class MlaConfig(_Section):
+    """Gated multi-head latent attention."""
+
+    num_heads: Size | None = Field(default=None, description="96 in K3.")
+    q_rank: Size | None = Field(default=None, description="Width of the queries' latent; 1536.")
+    kv_rank: Size | None = Field(default=None, description="Width of the cached latent; 512.")
+    nope_dim: Size | None = Field(default=None, description="Key width from the latent; 128.")
+    rope_dim: Size | None = Field(default=None, description="Key width shared by heads; 64.")
+    value_dim: Size | None = Field(default=None, description="Value width of one head; 128.")
+    output_gate: bool | None = Field(default=None, description="true in K3.")
+    no_position: bool | None = Field(default=None, description="No rotation; true in K3.")
 
 
 class CacheConfig(_Section):
@@ -222,6 +262,9 @@ class ClientConfig(_Section):
 
     stream: bool | None = Field(default=None, description="Ask for a streamed answer.")
     extra_body: dict[str, Any] = Field(default={}, description="Sent along with every request.")
+    background_model: Annotated[str, Field(max_length=4096)] | None = Field(
+        default=None, description="Model of an agent's background calls; shown only."
+    )
     agent: dict[str, Any] = Field(default={}, description="An agent's own settings; shown only.")
     permissions: dict[str, Any] = Field(
         default={}, description="An agent's permissions; shown only."
@@ -278,6 +321,7 @@ class Config(_Section):
     logging: LoggingConfig = LoggingConfig()
     serving: ServingConfig = ServingConfig()
     attention: AttentionConfig = AttentionConfig()
+    mla: MlaConfig = MlaConfig()
     cache: CacheConfig = CacheConfig()
     client: ClientConfig = ClientConfig()
     link: LinkConfig = LinkConfig()
@@ -287,5 +331,7 @@ class Config(_Section):
 
     def settings(self) -> dict[str, dict[str, Any]]:
         """The sections that operator checks read, without what is not set."""
-        names = ("kda", "flashkda", "attn_residuals", "moe", "logging", "validation")
+        names = (
+            "kda", "flashkda", "attn_residuals", "moe", "mla", "attention", "logging", "validation",
+        )  # fmt: skip
         return {name: getattr(self, name).model_dump(exclude_none=True) for name in names}

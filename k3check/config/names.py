@@ -9,6 +9,7 @@ DType: TypeAlias = Literal[
 ]
 
 Protocol: TypeAlias = Literal["auto", "openai", "anthropic", "responses"]
+Model: TypeAlias = Literal["k3", "kimi-linear", "article"]
 Auth: TypeAlias = Literal["auto", "bearer", "x-api-key"]
 LogLevel: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 

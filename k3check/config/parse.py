@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
-from k3check.config import json_text, toml_text
+from k3check.config import json_text, toml_text, yaml_text
 from k3check.config.document import Document
 from k3check.config.problems import combined, problem, type_of
 from k3check.config.secret import is_secret_path
@@ -19,11 +19,13 @@ _INT64 = 1 << 63
 # Nothing in TOML starts so.
 _JSON_STARTS = ("{", "//", "/*")
 _JSON_NAMES = (".json", ".jsonc")
+# There a colon in place of the equals sign is a mistake to be named, not another syntax.
+_NO_YAML = (*_JSON_NAMES, ".toml")
 _DATES = (datetime.date, datetime.time)
 
 
 def parse(source: Source) -> Document:
-    """Parse a text as TOML or JSON, whichever it is.
+    """Parse a text as TOML, JSON or YAML, whichever it is.
 
     Raises:
         UsageError: a syntax error with line, column and caret; or content that no dialect has.
@@ -41,12 +43,31 @@ def parse(source: Source) -> Document:
         document = Document(data if isinstance(data, dict) else {}, positions, source.file, "JSON")
         if not isinstance(data, dict):
             raise problem("K3C-017", where=source.file, found=type_of(data), accepted="a table")
+    elif source.file.endswith(yaml_text.NAMES):
+        document = _yaml(source)
     else:
-        data, positions = toml_text.parse(source)
-        document = Document(data, positions, source.file, "TOML")
-        if not data:
-            raise problem("K3C-007", where=source.file, found="comments only")
+        document = _toml_or_yaml(source)
     return _checked(document)
+
+
+def _toml_or_yaml(source: Source) -> Document:
+    """TOML; YAML under a name that promises nothing, if it starts like it."""
+    try:
+        data, positions = toml_text.parse(source)
+    except UsageError:
+        if source.file.endswith(_NO_YAML) or not yaml_text.looks_like(source):
+            raise
+        return _yaml(source)
+    if not data:
+        raise problem("K3C-007", where=source.file, found="comments only")
+    return Document(data, positions, source.file, "TOML")
+
+
+def _yaml(source: Source) -> Document:
+    data, positions = yaml_text.parse(source)
+    if not isinstance(data, dict):
+        raise problem("K3C-017", where=source.file, found=type_of(data), accepted="a table")
+    return Document(data, positions, source.file, "YAML")
 
 
 def _checked(document: Document) -> Document:

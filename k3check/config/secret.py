@@ -34,6 +34,9 @@ _QUOTED = re.compile(r"([\w\-]+)[\"']?\s*[=:]?\s*[\[{]?\s*[\"']+([^\"'\n]+)")
 _OPAQUE = re.compile(r"(?=[\w+/\-]*\d)(?=[\w+/\-]*[A-Za-z])[\w+/\-]{16,}")
 _NAMES = ("apikey", "authtoken", "accesstoken", "password", "secret")
 
+# Names of variables have capitals and underscores; a key has not.
+VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+
 HIDDEN = "***"
 # A shorter secret cannot be told from ordinary words in a text.
 _SHORTEST = 6
@@ -90,6 +93,16 @@ def scrub(text: str, known: Iterable[str] = ()) -> str:
     return _QUERY.sub(rf"\1={HIDDEN}", text)
 
 
+def _names_variable(key: object, value: object) -> bool:
+    """Whether a value is the name of the variable with the key, as in Codex's ``env_key``."""
+    return (
+        isinstance(key, str)
+        and isinstance(value, str)
+        and key.endswith("env_key")
+        and VARIABLE.fullmatch(value) is not None
+    )
+
+
 def secrets_in(data: Any) -> tuple[str, ...]:
     """Every text in parsed data that stands under a secret's name."""
     found: list[str] = []
@@ -97,7 +110,11 @@ def secrets_in(data: Any) -> tuple[str, ...]:
     while todo:
         value, hidden = todo.pop()
         if isinstance(value, dict):
-            todo += [(child, hidden or is_secret_key(key)) for key, child in value.items()]
+            todo += [
+                (child, hidden or is_secret_key(key))
+                for key, child in value.items()
+                if not _names_variable(key, child)
+            ]
         elif isinstance(value, list):
             todo += [(child, hidden) for child in value]
         elif hidden and isinstance(value, str):
@@ -154,7 +171,11 @@ def _inline(value: Any) -> str:
 
 def secrets_in_text(text: str) -> tuple[str, ...]:
     """The quoted values after secrets' names in a text that may not parse."""
-    return tuple(m[2] for m in _QUOTED.finditer(text) if nearly_secret_key(m[1]))
+    return tuple(
+        m[2]
+        for m in _QUOTED.finditer(text)
+        if nearly_secret_key(m[1]) and not _names_variable(m[1], m[2])
+    )
 
 
 def known_secrets(*sources: Mapping[str, Any] | str | None) -> tuple[str, ...]:

@@ -93,7 +93,8 @@ def test_claude_code_is_open_and_ordered(loaded: Loader) -> None:
     assert result.config.api.api_key is not None
     assert result.config.api.api_key.get_secret_value() == "token"
     assert result.config.link.auth == "bearer"
-    assert [n.code for n in result.notes] == []
+    # Both keys are sent, and "model" gives way.
+    assert [n.code for n in result.notes] == ["K3L-056", "K3C-113"]
 
 
 def test_claude_code_time_limit_must_be_a_text(refused: Refuser) -> None:
@@ -121,20 +122,21 @@ def test_a_dialect_with_a_syntax_of_its_own(
         lines = source.text.strip().split("\n")
         if not all("=" in line for line in lines):
             return None
-        return Document(dict(line.split("=", 1) for line in lines), {}, source.file, "env")
+        return Document(dict(line.split("=", 1) for line in lines), {}, source.file, "rc")
 
     extra = Dialect(
-        name="env-file",
-        title="an .env file",
+        name="rc-file",
+        title="an rc file",
         looks_for="NAME=value",
-        recognise=lambda data: "KIMI_MODEL" in data,
-        read=lambda doc: Reading((Value("model.name", doc.data["KIMI_MODEL"], ("KIMI_MODEL",)),)),
+        recognise=lambda data: "SOME_MODEL" in data,
+        read=lambda doc: Reading((Value("model.name", doc.data["SOME_MODEL"], ("SOME_MODEL",)),)),
         parse=parse_env,
+        syntaxes=("rc",),
     )
     known = (*dialects.discover(), extra)
     monkeypatch.setattr(dialects, "discover", lambda: known)
-    result = loaded("KIMI_MODEL=k3-256k\n", ".env")
-    assert (result.dialect, result.config.model.name) == ("env-file", "k3-256k")
+    result = loaded("SOME_MODEL=k3-256k\n", "rc")
+    assert (result.dialect, result.config.model.name) == ("rc-file", "k3-256k")
 
 
 def test_a_tree_refuses_a_key_that_is_value_and_table() -> None:

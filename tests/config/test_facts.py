@@ -27,7 +27,7 @@ EXPECTED = {
     "settings.json": {"K3C-041": ["model.temperature"]},
     "client.json": {"K3C-041": ["model.temperature"], "K3C-047": ["client.extra_body"]},
     "codex-auth.json": {"K3C-049": [None]},
-    "claude-code-settings.json": {"K3C-048": ["agent"]},
+    "claude-code-settings.json": {"K3C-048": ["agent"], "K3C-115": [None]},
     "serving.toml": {"K3C-044": ["model.context_window"]},
 }
 

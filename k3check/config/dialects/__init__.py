@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from k3check.config.document import dotted
+from k3check.config.json_text import without_comments
 from k3check.config.parse import parse
 from k3check.config.problems import combined, problem
 from k3check.errors import UsageError
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 # A misspelt table among two or three keys is ours; one similar word among a foreign file's is not.
 _NEAR = 0.3
+# A comment, and a comma before the end.
+_LENIENT = ("K3C-013", "K3C-014")
 
 
 @cache
@@ -40,19 +44,41 @@ def discover() -> tuple[Dialect, ...]:
 
 
 def parse_text(source: Source) -> Document:
-    """Parse a text as TOML or JSON, or as a dialect that has a syntax of its own.
+    """Parse a text as a dialect that has a syntax of its own, or as TOML, JSON or YAML.
+
+    JSON with comments is read where the client of the file reads it too.
 
     Raises:
         UsageError: as :func:`k3check.config.parse.parse`.
     """
+    for dialect in discover():
+        document = dialect.parse(source) if dialect.parse else None
+        if document is not None:
+            return document
     try:
         return parse(source)
+    except UsageError as error:
+        if error.code not in _LENIENT:
+            raise
+        document = _with_comments(source)
+        if document is None:
+            raise
+        return document
+
+
+def _with_comments(source: Source) -> Document | None:
+    """JSON with comments, if it is a dialect's whose client accepts them."""
+    try:
+        document = parse(replace(source, text=without_comments(source.text)))
     except UsageError:
-        for dialect in discover():
-            document = dialect.parse(source) if dialect.parse else None
-            if document is not None:
-                return document
-        raise
+        return None
+    matching = [dialect for dialect in discover() if matches(dialect, document)]
+    return document if matching and all(dialect.comments for dialect in matching) else None
+
+
+def matches(dialect: Dialect, document: Document) -> bool:
+    """Whether a document is written in a dialect."""
+    return document.syntax in dialect.syntaxes and dialect.recognise(document.data)
 
 
 def recognise(document: Document, dialects: Sequence[Dialect] | None = None) -> Dialect:
@@ -67,7 +93,7 @@ def recognise(document: Document, dialects: Sequence[Dialect] | None = None) -> 
             that one instead, K3C-021) or several (K3C-023).
     """
     known = discover() if dialects is None else dialects
-    matching = [dialect for dialect in known if dialect.recognise(document.data)]
+    matching = [dialect for dialect in known if matches(dialect, document)]
     if len(matching) == 1:
         return matching[0]
     if matching:

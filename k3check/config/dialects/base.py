@@ -18,12 +18,13 @@ A key that the table does not have is an error with a did-you-mean, unless the d
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from k3check.config.problems import nearest, problem, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from k3check.config.document import Document, Path_
     from k3check.config.source import Source
@@ -36,11 +37,61 @@ Tree: TypeAlias = "dict[str, Tree | str | None]"
 
 @dataclass(frozen=True)
 class Value:
-    """One value of a file: what our key it sets, and the file's own key path."""
+    """One value of a file: what our key it sets, and the file's own key path.
+
+    Attributes:
+        key: our dotted key.
+        value: the value; for another ``source`` than the file, a variable's name.
+        path: the file's own key path.
+        source: ``file``; ``variable`` that the file names (Codex's ``env_key``); or the shell's
+            variable that the client reads besides its files, ``below`` or ``above`` them.
+        instead: what a variable of the shell sets by being there at all; None for its value.
+        rank: the client's order among its own keys, whichever of its files they stand in; higher
+            ranks win.
+        rival: whether a weaker value that differs is a contradiction to tell of.
+    """
 
     key: str
     value: Any = field(repr=False)
     path: Path_
+    source: Literal["file", "variable", "below", "above"] = "file"
+    instead: str | None = None
+    rank: int = 0
+    rival: bool = True
+
+
+@dataclass(frozen=True)
+class Found:
+    """A value with its origin, once references and variables are looked up.
+
+    Attributes:
+        item: what the dialect read.
+        value: the value itself.
+        where: the file's name, or the variable's; with the line where a reference was resolved.
+        name: the source's own key path.
+        line: the line, where the value itself stands in the file.
+        place: the place for messages.
+    """
+
+    item: Value
+    value: Any = field(repr=False)
+    where: str
+    name: str
+    line: int | None
+    place: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One of the files that a client reads together.
+
+    Attributes:
+        path: the file; it need not exist.
+        keys: our keys that are taken from it; empty for all.
+    """
+
+    path: Path
+    keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -53,12 +104,22 @@ class Reading:
             (``operators.kda_chunk``), by our dotted key.
         problems: unknown keys and misplaced tables.
         notes: what a user of this dialect should know.
+        defines: variables that the file itself defines, for references.
+        appends: what the client appends to the base URL as it stands, if it does.
+        released: whether values are compared with those of the released model.
     """
 
     values: tuple[Value, ...]
     tables: Mapping[str, Path_] = field(default_factory=dict)
     problems: tuple[UsageError, ...] = ()
     notes: tuple[Message, ...] = ()
+    defines: Mapping[str, str] = field(default_factory=dict, repr=False)
+    appends: str = ""
+    released: bool = True
+
+
+def _no_layers(_path: Path, _document: Document, _env: Mapping[str, str]) -> tuple[Layer, ...]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -73,7 +134,17 @@ class Dialect:
         read: our keys and their values.
         evidence: the keys that ``recognise`` rests on, for the error that two dialects match.
         likeness: how near unrecognised data come, 0 for not at all.
-        parse: reads a text that is neither TOML nor JSON (``.env``); None if it is not this one's.
+        parse: reads a text with a syntax of its own (``.env``), before any other is tried; None if
+            it is not this one's.
+        syntaxes: what documents it is written in.
+        comments: whether its JSON may hold comments and commas before an end.
+        expands: the forms of references that its client resolves (see
+            :mod:`k3check.config.references`).
+        layers: the files that its client reads together with this one, itself included, the
+            weakest first; empty for the file alone.
+        review: notes on all layers' values together.
+        speaks: the API that its client speaks, for the documents.
+        precedence: which of its sources wins, for the documents.
     """
 
     name: str
@@ -84,6 +155,13 @@ class Dialect:
     evidence: Callable[[Mapping[str, Any]], Sequence[str]] = lambda data: tuple(data)[:4]
     likeness: Callable[[Mapping[str, Any]], float] = lambda _data: 0.0
     parse: Callable[[Source], Document | None] | None = None
+    syntaxes: tuple[str, ...] = ("TOML", "JSON")
+    comments: bool = False
+    expands: tuple[str, ...] = ()
+    layers: Callable[[Path, Document, Mapping[str, str]], tuple[Layer, ...]] = _no_layers
+    review: Callable[[Sequence[Found]], tuple[Message, ...]] = lambda _found: ()
+    speaks: str = "chat completions"
+    precedence: str = "the file alone"
 
 
 def tree_of(fields: Mapping[str, str | None]) -> Tree:
@@ -201,6 +279,7 @@ def table_dialect(
     recognise: Callable[[Mapping[str, Any]], bool],
     open_: bool = False,
     finish: Callable[[Document, Reading], Reading] | None = None,
+    **more: Any,
 ) -> Dialect:
     """A dialect that is a table from its keys to ours.
 
@@ -209,6 +288,7 @@ def table_dialect(
         fields: the file's dotted keys to ours; None for a key that is allowed and not read.
         open_: whether other keys are left alone, as in a foreign client's file.
         finish: a last step that changes units or adds notes.
+        **more: further fields of :class:`Dialect`.
     """
     tree = tree_of(fields)
 
@@ -225,6 +305,7 @@ def table_dialect(
         evidence=lambda data: [key for key in data if key in tree][:6],
         # Most keys of an open file are foreign, so nearness to it means nothing.
         likeness=lambda data: 0.0 if open_ else likeness_to(tree, data),
+        **more,
     )
 
 

@@ -1,64 +1,142 @@
-"""Claude Code's ``settings.json``: the endpoint stands in its ``env`` table."""
+"""Claude Code's ``settings.json``: the endpoint stands in its ``env`` table.
+
+The client merges several files, and within them variable by variable. Highest first: managed
+settings, the file of ``--settings``, the project's ``settings.local.json`` and ``settings.json``,
+the user's ``settings.json``, the shell. A file outside a ``.claude`` folder is taken as that of
+``--settings``. Source: code.claude.com, "settings" and "llm-gateway-connect"; that the ``env``
+table overrides the shell was measured by others on version 2.1.304.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from k3check.config.dialects.base import Reading, Value, table, table_dialect
+from k3check.config.dialects.base import Layer, Reading, Value, table, table_dialect
 from k3check.report.model import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from k3check.config.document import Document
+    from k3check.config.dialects.base import Found
+    from k3check.config.document import Document, Path_
 
-# The file's own "model" is used only where the variable is not set, so it stands first.
+# Linux; the client has other places on other systems.
+MANAGED = Path("/etc/claude-code/managed-settings.json")
+
+# Variable, our key, rank: with both keys set the client sends both headers; the token's is the one
+# that most gateways read. The old name of the background model gives way to the new one.
+VARIABLES = (
+    ("ANTHROPIC_BASE_URL", "api.base_url", 0),
+    ("ANTHROPIC_API_KEY", "api.api_key", 1),
+    ("ANTHROPIC_AUTH_TOKEN", "api.api_key", 2),
+    # The file's own "model" is used only where the variable is not set.
+    ("ANTHROPIC_MODEL", "model.name", 1),
+    ("ANTHROPIC_SMALL_FAST_MODEL", "client.background_model", 0),
+    ("ANTHROPIC_DEFAULT_HAIKU_MODEL", "client.background_model", 1),
+    ("API_TIMEOUT_MS", "api.timeout_seconds", 0),
+)
+_AUTH = {"ANTHROPIC_API_KEY": "x-api-key", "ANTHROPIC_AUTH_TOKEN": "bearer"}
+_RANKS = {name: rank for name, _, rank in VARIABLES}
 _FIELDS: dict[str, str | None] = {
     "model": "model.name",
-    "env.ANTHROPIC_BASE_URL": "api.base_url",
-    "env.ANTHROPIC_API_KEY": "api.api_key",
-    "env.ANTHROPIC_AUTH_TOKEN": "api.api_key",
-    "env.ANTHROPIC_MODEL": "model.name",
-    "env.API_TIMEOUT_MS": "api.timeout_seconds",
+    **{f"env.{name}": key for name, key, _ in VARIABLES},
     "permissions": "client.permissions",
     "agent": "client.agent",
 }
-_ORDER = tuple(_FIELDS)
 
 
 def recognise(data: Mapping[str, Any]) -> bool:
-    """Whether data have an ``env`` table with one of the client's variables."""
-    return any(name.startswith("ANTHROPIC_") for name in table(data, "env"))
+    """Whether data have an ``env`` table with one of the client's variables, or its helper."""
+    return "apiKeyHelper" in data or any(
+        name.startswith(("ANTHROPIC_", "CLAUDE_CODE_")) for name in table(data, "env")
+    )
 
 
-def _seconds(value: Value) -> Value:
+def from_variables(document: Document, items: Sequence[tuple[str, Any, Path_]]) -> Reading:
+    """The endpoint that the client's variables describe, those of the shell below them.
+
+    Args:
+        document: the file, for places.
+        items: variable, value and key path of each variable that the file sets.
+    """
+    values: list[Value] = []
+    notes: list[Message] = []
+    keys = {name: key for name, key, _ in VARIABLES}
+    for name, given, path in items:
+        if name not in keys or given is None:
+            continue
+        value = given
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            notes.append(Message("K3L-925", {"name": name, "file": document.file}))
+            value = str(value)
+        if name == "API_TIMEOUT_MS":
+            value = _seconds(value)
+        # Both headers are sent, so the two do not contradict each other.
+        rival = name != "ANTHROPIC_API_KEY"
+        values.append(Value(keys[name], value, path, rank=_RANKS[name], rival=rival))
+        if name in _AUTH:
+            values.append(Value("link.auth", _AUTH[name], path, rank=_RANKS[name]))
+    for name, key, rank in VARIABLES:
+        # A number needs another unit, which a variable of the shell cannot be given here.
+        if name == "API_TIMEOUT_MS":
+            continue
+        rival = name != "ANTHROPIC_API_KEY"
+        values.append(Value(key, name, (), source="below", rank=rank, rival=rival))
+        if name in _AUTH:
+            values.append(
+                Value("link.auth", name, (), source="below", instead=_AUTH[name], rank=rank)
+            )
+    return Reading(tuple(values), notes=tuple(notes))
+
+
+def _seconds(raw: Any) -> Any:
     """The client's variable is a text of milliseconds."""
-    raw = value.value
     if isinstance(raw, str) and raw.isascii() and raw.isdigit() and len(raw) < 16:
-        return replace(value, value=int(raw) / 1000)
-    return value
+        return int(raw) / 1000
+    return raw
 
 
 def finish(document: Document, reading: Reading) -> Reading:
-    """Set the protocol, order by precedence, and note keys that the client does not have."""
-    values = sorted(
-        (_seconds(v) if v.key == "api.timeout_seconds" else v for v in reading.values),
-        key=lambda value: _ORDER.index(".".join(str(part) for part in value.path)),
-    )
-    env = ("env",)
-    values.append(Value("link.protocol", "anthropic", env))
-    by_name = {str(value.path[-1]): value for value in values}
-    # With both set the client sends both headers; the token's is the one most gateways read.
-    if "ANTHROPIC_AUTH_TOKEN" in by_name:
-        values.append(Value("link.auth", "bearer", by_name["ANTHROPIC_AUTH_TOKEN"].path))
-    elif "ANTHROPIC_API_KEY" in by_name:
-        values.append(Value("link.auth", "x-api-key", by_name["ANTHROPIC_API_KEY"].path))
-    notes = list(reading.notes)
-    if "agent" in by_name:
-        where = document.where(by_name["agent"].path)
-        notes.append(Message("K3C-048", {"key": "agent", "where": where}))
-    return replace(reading, values=tuple(values), notes=tuple(notes))
+    """Set protocol and ranks, and note keys that the client does not have."""
+    env = table(document.data, "env")
+    variables = from_variables(document, [(n, v, ("env", n)) for n, v in env.items()])
+    other = [value for value in reading.values if value.path[0] != "env"]
+    protocol = Value("link.protocol", "anthropic", ("env",) if env else ())
+    notes = list(variables.notes)
+    if "agent" in document.data:
+        notes.append(Message("K3C-048", {"key": "agent", "where": document.where(("agent",))}))
+    if "apiKeyHelper" in document.data:
+        notes.append(Message("K3C-116", {"where": document.where(("apiKeyHelper",))}))
+    values = (*other, *variables.values, protocol)
+    return replace(reading, values=values, notes=(*reading.notes, *notes))
+
+
+def review(found: Sequence[Found]) -> tuple[Message, ...]:
+    """Notes on all files and the shell together."""
+    notes = []
+    auths = {one.value for one in found if one.item.key == "link.auth"}
+    if len(auths) > 1:
+        notes.append(Message("K3L-056"))
+    by_key = {one.item.key: one for one in found}
+    model = by_key.get("model.name")
+    if model is not None and "api.base_url" in by_key and "client.background_model" not in by_key:
+        notes.append(Message("K3C-115", {"where": model.place}))
+    return tuple(notes)
+
+
+def layers(path: Path, _document: Document, env: Mapping[str, str]) -> tuple[Layer, ...]:
+    """The files that the client merges with this one, by its place."""
+    home = Path(env["HOME"]) if env.get("HOME") else None
+    user = home / ".claude" / "settings.json" if home else None
+    names = ("settings.json", "settings.local.json")
+    if path.parent.name != ".claude" or path.name not in names:
+        # Only managed settings are above a file of --settings.
+        return (Layer(path),) if path == MANAGED else (Layer(path), Layer(MANAGED))
+    project = [path.parent / name for name in names]
+    below = [user] if user is not None and user not in project else []
+    return tuple(Layer(file) for file in (*below, *project, MANAGED))
 
 
 DIALECT = table_dialect(
@@ -69,4 +147,9 @@ DIALECT = table_dialect(
     recognise=recognise,
     open_=True,
     finish=finish,
+    layers=layers,
+    review=review,
+    speaks="messages",
+    precedence="managed > `--settings` > `.claude/settings.local.json` > `.claude/settings.json` > "
+    "`~/.claude/settings.json` > shell; `ANTHROPIC_AUTH_TOKEN` before `ANTHROPIC_API_KEY`",
 )

@@ -53,4 +53,5 @@ DIALECT = table_dialect(
     },
     recognise=recognise,
     finish=finish,
+    speaks="responses",
 )

@@ -27,6 +27,7 @@ _OWN = (
     "kda",
     "flashkda",
     "attn_residuals",
+    "mla",
     "validation",
     "serving",
     "client",

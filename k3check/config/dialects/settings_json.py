@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.dialects import cline
 from k3check.config.dialects.base import table_dialect
 from k3check.operators.names import OPERATORS
 
@@ -50,7 +51,9 @@ def _fields() -> dict[str, str | None]:
 
 def recognise(data: Mapping[str, Any]) -> bool:
     """Whether data have a key that only this dialect has."""
-    return any(k in data for k in ("apiProvider", "baseUrl", "modelConfig", "operatorValidation"))
+    own = ("baseUrl", "modelConfig", "operatorValidation")
+    # Cline has an apiProvider too.
+    return any(k in data for k in own) or ("apiProvider" in data and not cline.recognise(data))
 
 
 DIALECT = table_dialect(
