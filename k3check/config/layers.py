@@ -151,6 +151,8 @@ def _looked_up(
     context = Context(context.env, context.folder, expands)
     resolved = resolve(item.value, context, place, from_file=secret)
     notes += resolved.notes if item.key in ENDPOINT else ()
+    if not resolved.usable:
+        return None
     if resolved.via:
         return _via(file, item, resolved.text, resolved.via)
     return Found(item, resolved.text, document.file, name, line, place)

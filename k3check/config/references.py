@@ -65,11 +65,13 @@ class Resolved:
         text: the text; a reference that cannot be resolved stays in it as it is written.
         via: the variables and files that it comes from.
         notes: what could not be resolved, and what the client does not expand.
+        usable: false where what is left is a command or a template, which nobody may send.
     """
 
     text: str = field(repr=False)
     via: tuple[str, ...] = ()
     notes: tuple[Message, ...] = ()
+    usable: bool = True
 
 
 def resolve(text: str, context: Context, where: str, *, from_file: bool = False) -> Resolved:
@@ -112,7 +114,8 @@ def resolve(text: str, context: Context, where: str, *, from_file: bool = False)
             notes.append(Message("K3C-112", {"where": where, "form": form}))
         else:
             text = _substituted(text, form, file if form == FILE else variable)
-    return Resolved(text, tuple(via), tuple(notes))
+    left = any(_FORMS[form].search(text) for form in (COMMAND, SECRETS) if form in context.expands)
+    return Resolved(text, tuple(via), tuple(notes), not left)
 
 
 _KEYS_ONLY = "only keys are read from files"
