@@ -120,7 +120,9 @@ def predict(
     return outputs
 
 
-def residual(candidate: Candidate, faults: Sequence[Fault], seen: Record) -> float | None:
+def residual(
+    candidate: Candidate, faults: Sequence[Fault], seen: Record, *, careful: bool = False
+) -> float | None:
     """Largest distance over the outputs between prediction and what came out, in units.
 
     A mistake can make the operator itself ill-conditioned: without the norm of k the state
@@ -128,13 +130,21 @@ def residual(candidate: Candidate, faults: Sequence[Fault], seen: Record) -> flo
     costs the right one. So a prediction that is not near at once is evaluated in the recipe's
     arithmetic too, and its own rounding counts as the unit.
 
+    Args:
+        candidate: what was called.
+        faults: the mistakes.
+        seen: one case.
+        careful: doubt a prediction that is far off as well. It costs a second evaluation, so only
+            a mistake that has explained another failure gets it.
+
     Returns:
         None if rounding decides the prediction, so that the case says nothing about the fault.
     """
     predicted = predict(candidate, faults, seen.inputs)
     gaps = {name: _gap(predicted[name], seen, name) for name in seen.unit}
     worst = max(gap / seen.unit[name] for name, gap in gaps.items())
-    if worst <= NEAR or all(SOUND < gap < math.inf for gap in gaps.values()):
+    far = all(SOUND < gap < math.inf for gap in gaps.values())
+    if worst <= NEAR or (far and not careful):
         return worst
     low = rounding(candidate.recipe, block_operands=candidate.operator.block_operands)
     rounded = predict(candidate, faults, seen.inputs, low)
@@ -175,7 +185,7 @@ def _search(
         worst, told = 0.0, False
         for seen in records:
             try:
-                one = residual(candidate, faults, seen)
+                one = residual(candidate, faults, seen, careful=told and worst <= NEAR)
             except (RuntimeError, ValueError, IndexError, KeyError):
                 one = math.inf  # the mistake has no meaning on these shapes
             if one is None:

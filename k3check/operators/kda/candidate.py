@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,7 +33,10 @@ def kda_gate(
     if dt_bias is not None:
         x = x + dt_bias.to(x.dtype).view(x.shape[-2:])
     speed = 1.0 if A_log is None else A_log.to(x.dtype).view(-1)[: x.shape[-2]].exp().unsqueeze(-1)
-    return -speed * F.softplus(x) if lower_bound is None else lower_bound * torch.sigmoid(speed * x)
+    if lower_bound is not None:
+        return lower_bound * torch.sigmoid(speed * x)
+    # torch's own softplus takes x for it from 20 on: off by 2e-9, which float64 shows
+    return -speed * (x.clamp(min=0) + (-x.abs()).exp().log1p())
 
 
 def _wide(x: torch.Tensor) -> torch.Tensor:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     NormalDraw = Callable[..., torch.Tensor]
 
-GateFamily = Literal["fast", "slow", "saturated", "mixed", "very_fast", "medium"]
+GateFamily = Literal["fast", "slow", "saturated", "mixed", "very_fast", "medium", "bursts"]
 KeyFamily = Literal["iid", "correlated", "identical", "tiny"]
 
 
@@ -139,6 +139,11 @@ def raw_gate(spec: KdaSpec, semantics: KdaSemantics, normal: NormalDraw) -> torc
         (centre, spread), (other, wide) = table["saturated"], table["slow"]
         half = torch.arange(spec.key_dim) % 2 == 0
         return torch.where(half, centre + spread * noise, other + wide * noise)
+    if spec.gate == "bursts":
+        # Thirteen tokens forget at once, three hardly: their small decays hang on a large sum.
+        (centre, spread), (other, wide) = table["saturated"], table["slow"]
+        keeps = (torch.arange(T) % 16 >= 13).view(1, T, 1, 1)
+        return torch.where(keeps, other + wide * noise, centre + spread * noise)
     centre, spread = table[spec.gate]
     return centre + spread * noise
 
@@ -222,6 +227,12 @@ SEQUENCES: tuple[Case, ...] = (
         "every gate at its bound: range of the decay factors",
         gate="saturated",
         tokens=130,
+    ),
+    _case(
+        "bursts",
+        "gates that forget at once, then hardly: precision of the cumulative decay",
+        gate="bursts",
+        tokens=96,
     ),
     _case(
         "identical-keys",

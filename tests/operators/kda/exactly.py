@@ -1,0 +1,9 @@
+"""The recipe without rounding."""
+
+from __future__ import annotations
+
+import torch
+
+from k3check.operators.base import Recipe
+
+DOUBLE = Recipe(io=torch.float64, state=torch.float64, accumulate=torch.float64)
