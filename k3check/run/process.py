@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 import k3check
 from k3check.errors import InternalError
 from k3check.run import printed
-from k3check.run.wire import Receiver
+from k3check.run.wire import BrokenWireError, Receiver
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -78,6 +78,7 @@ class Worker:
         self._cookie = secrets.token_hex(16)
         self._receiver = Receiver()
         self._queue: list[dict[str, Any]] = []
+        self._broken: BrokenWireError | None = None
         self._ended = False
         self._start = 0
         self._before_cut = b""
@@ -151,6 +152,8 @@ class Worker:
             BrokenWireError: what came is no message.
         """
         while not self._queue:
+            if self._broken is not None:
+                raise self._broken
             if self._ended:
                 return None
             left = deadline - time.monotonic()
@@ -179,7 +182,11 @@ class Worker:
                 self._ended = True
                 break
             self._receiver.feed(data)
-        self._queue += self._receiver.messages()
+        try:
+            self._queue += self._receiver.messages()
+        except BrokenWireError as error:
+            # What came whole before the garbage counts: it tells whose garbage this is.
+            self._broken = error
 
     def _limit_output(self) -> None:
         """Cut a captured output that has become too long; its tail is kept."""

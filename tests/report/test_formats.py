@@ -12,8 +12,10 @@ import jsonschema
 import pytest
 from rich.cells import cell_len
 
+from k3check import hints
 from k3check.report.formats import FORMATS, Options, Verbosity, render
 from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome, Report
+from k3check.report.saved import parse
 from k3check.report.terminal import Look
 
 HERE = Path(__file__).parent
@@ -160,6 +162,66 @@ def test_the_reason_of_a_skipped_check_is_not_repeated_as_a_note(name: str) -> N
     )
     assert text.count("carries a query") == (0 if name == "github" else 1)
     assert text.count("where bfloat16 was declared") == 1
+
+
+WARNED = (
+    Diagnosis("K3L-901", Confidence.HIGH, values={"query": "?x"}),
+    Diagnosis("K3O-905", Confidence.HIGH),
+)
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "github", "junit"])
+def test_an_acceptable_result_says_what_it_warns_of(name: str) -> None:
+    text = render(name, one(outcome=Outcome.ACCEPTABLE, diagnoses=WARNED), Options())
+    text = " ".join(text.replace("\\", "").split())
+    for said in (
+        "base_url carries a query (?x). Remove everything from the question mark on. [K3L-901]",
+        "where bfloat16 was declared. Convert the output, or declare float32. [K3O-905]",
+    ):
+        assert text.count(said) == 1
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "github", "junit"])
+def test_an_acceptable_result_shows_its_hint_or_else_its_notes(name: str) -> None:
+    hinted = render(name, one(outcome=Outcome.ACCEPTABLE, hint=Message("K3O-905")), Options())
+    noted = render(name, one(outcome=Outcome.ACCEPTABLE, notes=(Message("K3O-905"),)), Options())
+    for text in (hinted, noted):
+        assert " ".join(text.split()).count("or declare float32.") == 1
+
+
+def test_a_saved_acceptable_result_still_says_what_it_warns_of() -> None:
+    saved = parse(render("json", one(outcome=Outcome.ACCEPTABLE, diagnoses=WARNED), Options()), "f")
+    text = " ".join(render("text", saved, Options()).split())
+    assert "base_url carries a query (?x). Remove everything" in text
+    assert "the output is float32 where bfloat16 was declared [K3O-905]" in text
+
+
+def test_text_of_an_acceptable_result_is_brief_unless_asked() -> None:
+    report = one(outcome=Outcome.ACCEPTABLE, diagnoses=WARNED, evidence={"body": "long"})
+    assert "long" not in render("text", report, Options())
+    assert "long" in render("text", report, Options(verbosity=Verbosity.VERBOSE))
+    assert render("text", report, Options(verbosity=Verbosity.QUIET)).count("\n") == 1
+
+
+def test_an_endpoint_may_have_several_mistakes_an_operator_has_one() -> None:
+    assert "    or  " in render("text", one(diagnoses=WARNED), Options())
+    assert "    also  " in render("text", one(diagnoses=WARNED, suite="link"), Options())
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html", "junit"])
+@pytest.mark.parametrize(
+    ("lang", "title", "twice"),
+    [("en", "skipped: no room", "skipped: skipped"), ("zh", "已跳过：没有空间", "已跳过")],
+)
+def test_a_reason_that_begins_with_the_outcome_says_it_once(
+    name: str, lang: str, title: str, twice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = replace(hints.get("K3O-904"), title={lang: title, "en": title})
+    monkeypatch.setattr(hints, "_entries", lambda: {"K3O-904": entry})
+    skipped = one(outcome=Outcome.SKIPPED, notes=(Message("K3O-904"),))
+    text = render(name, skipped, Options(lang=lang))
+    assert title.partition(" ")[2] in text
+    assert twice not in text
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 2.0])

@@ -86,7 +86,7 @@ def workers_alive(nothing_left):
 def run(nothing_left, tmp_path):
     """Run named bad operators (or targets) one after the other in the way the command does."""
 
-    def run(*names, timeout_s=20.0, listener=None, directory=None, **options):
+    def run(*names, timeout_s=20.0, listener=None, directory=None, hidden=(), **options):
         request = OpsRequest(
             candidates={
                 name: CandidateSpec(
@@ -98,6 +98,7 @@ def run(nothing_left, tmp_path):
             },
             timeout_s=timeout_s,
             directory=str(directory or tmp_path),
+            hidden=hidden,
         )
         options.setdefault("plan", PLAN)
         return k3check.run.check(request, listener or Recorder(), **options)

@@ -176,6 +176,16 @@ def test_a_check_does_not_see_what_the_one_before_changed(run, tmp_path, monkeyp
     assert values["tells_inherited_files"] == 0  # the listing's own one, and no other
 
 
+def test_a_variable_that_holds_a_key_is_not_the_operators(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-secret")
+    monkeypatch.setenv("MY_PLACE", "kept")
+    (tmp_path / "mine.py").write_text(
+        "import os\n\n\ndef f():\n    return [os.environ.get(n) for n in ('MY_KEY', 'MY_PLACE')]\n"
+    )
+    (finding,) = run("mine.py:f", hidden=("MY_KEY",)).findings
+    assert finding.evidence["value"] == [None, "kept"]
+
+
 def test_a_relative_directory(run, tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "mine.py").write_text("import os\n\nf = os.getcwd\n")
