@@ -40,7 +40,9 @@ def plan_for(name: str, target=None, **spec: Any):
 def findings_for(name: str, target=None, **spec: Any):
     """case -> finding of the operator's checks."""
     only = spec.pop("only", None)
-    checks = [c for c in plan_for(name, target, **spec) if c.operator == name]
+    planned = plan_for(name, target, **spec)
+    # what resuming from its state has to say is tested in tests/operators/cache
+    checks = [c for c in planned if c.operator == name and c.suite != "cache"]
     return {c.case: c.run() for c in checks if only is None or c.case in only}
 
 

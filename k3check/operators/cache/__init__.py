@@ -1,0 +1,1 @@
+"""Resuming from a prefix cache: KDA state, convolution state and MLA cache restored together."""
