@@ -99,5 +99,5 @@ def root(
     the mistake when something fails.
 
     Exit codes: 0 nothing failed, 1 something failed, 2 usage or configuration error, 3 nothing
-    was checked or an internal error, 130 interrupted.
+    was checked or an internal error, 130 interrupted (Ctrl-C or SIGTERM).
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from k3check.cli.work import Result, Shown
+    from k3check.config.models import Config
     from k3check.link.redact import Redactor
     from k3check.link.repair import Repair
     from k3check.link.request import LinkRequest
@@ -28,7 +30,31 @@ def certain(request: LinkRequest, result: Result) -> tuple[Repair, ...]:
     from k3check.link import repair
 
     found = repair.repairs(request, result.findings, result.loaded.origins, Path.cwd())
-    return tuple(r for r in found if r.code not in _MAY_BE_MEANT)
+    return tuple(
+        one if _stands_there(one, result.loaded.config) else replace(one, file=None)
+        for one in found
+        if one.code not in _MAY_BE_MEANT
+    )
+
+
+def _stands_there(repair: Repair, config: Config) -> bool:
+    """Whether the value is written in the file as it is used.
+
+    A provider's prefix before a model's id, or seconds that are written as milliseconds, would be
+    lost by writing the right value in its place.
+    """
+    if repair.file is None or repair.line is None:
+        return False
+    section, _, name = repair.key.partition(".")
+    value = getattr(getattr(config, section, None), name, None)
+    try:
+        line = repair.file.read_text("utf-8").split("\n")[repair.line - 1]
+    except (OSError, UnicodeError, IndexError):
+        return True  # the edit itself will say so
+    if isinstance(value, str):
+        return any(f"{quote}{value}{quote}" in line for quote in "\"'")
+    spellings = {str(value), f"{value:g}" if isinstance(value, float) else str(value)}
+    return any(re.search(rf"(?<![\w.]){re.escape(s)}(?![\w.])", line) for s in spellings)
 
 
 def mention(wanted: Sequence[Repair], result: Result, *, offered: bool) -> None:
@@ -86,7 +112,7 @@ def write(wanted: Sequence[Repair], request: LinkRequest, shown: Shown) -> None:
                         redactor,
                     )
                 continue
-            _say(repair.diff(change, redactor), redactor)
+            _say(f"k3check: in {name}\n{repair.diff(change, redactor)}", redactor)
             backup = repair.write(change)
         except (OSError, UnicodeError) as error:
             raise problem(

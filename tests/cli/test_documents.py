@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from k3check.errors import ExitCode
+from k3check.link import probe_names
 from k3check.operators.names import OPERATORS, SUITES
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ def test_every_operator_suite_and_exit_code_is_in_the_readme() -> None:
     for code in ExitCode:
         assert f"| {code.value} |" in README
         assert f"| {code.value} |" in CHINESE
+
+
+def test_every_probe_is_in_the_readme() -> None:
+    for name in probe_names():
+        assert f"`{name}`" in README
 
 
 @pytest.mark.parametrize("command", ["ops", "link"])

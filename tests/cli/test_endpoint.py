@@ -118,6 +118,29 @@ def test_a_value_of_a_variable_is_not_corrected_in_the_file(
     assert Path("k3check.toml").read_text() == text
 
 
+def test_a_value_that_is_written_otherwise_than_it_is_used_is_not_replaced(
+    k3check: Callable[..., Done],
+) -> None:
+    text = json.dumps(
+        {
+            "model": "gw/Kimi-K3",
+            "provider": {
+                "gw": {
+                    "npm": "@ai-sdk/openai-compatible",
+                    "options": {"baseURL": "https://gw.test/v1", "apiKey": KEY},
+                    "models": {"Kimi-K3": {}},
+                }
+            },
+        },
+        indent=1,
+    )
+    Path("opencode.json").write_text(text)
+    done = k3check("link", "--offline", "--fix", "-c", "opencode.json")
+    assert 'model.name should be "kimi-k3"; it comes from' in " ".join(done.out.split())
+    assert "nothing to correct in a file" in done.err
+    assert Path("opencode.json").read_text() == text
+
+
 def test_a_file_that_cannot_be_edited_safely_stays_as_it_is(k3check: Callable[..., Done]) -> None:
     text = '[api]\nbase_url = """https://gw.test/v1?x=1"""\n'
     Path("k3check.toml").write_text(text)
