@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from k3check.operators.base import Case, Tensors, generator
+from k3check.operators.kda.sees import SEES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,9 +170,7 @@ def fit(case: Case, interface: KdaInterface) -> Case | str:
     return replace(case, spec=spec)
 
 
-def _case(
-    name: str, why: str, *, sees: tuple[str, ...] = (), profile: str = "full", **spec: object
-) -> Case:
+def _case(name: str, why: str, *, profile: str = "full", **spec: object) -> Case:
     made = KdaSpec(**spec)  # type: ignore[arg-type] # checked by the dataclass's users below
     needs = set()
     if made.lengths:
@@ -182,7 +181,7 @@ def _case(
         needs.add("value_dim")
     if made.scale is not None:
         needs.add("scale")
-    return Case(name, why, sees, profile, frozenset(needs), made)
+    return Case(name, why, SEES[name], profile, frozenset(needs), made)
 
 
 SEQUENCES: tuple[Case, ...] = (

@@ -21,6 +21,7 @@ from k3check.operators.base import (
 )
 from k3check.operators.kda import candidate, gate_faults
 from k3check.operators.kda import gate as front
+from k3check.operators.kda.sees import GATE_SEES
 from k3check.operators.kda.semantics import SEMANTICS, KdaSemantics
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ CONVENTIONS = {
 def _case(name: str, why: str, profile: str = "full", **spec: Any) -> Case:
     made = GateSpec(**spec)
     needs = frozenset({"spare_rates"} if made.spare_rates else ())
-    return Case(name, why, profile=profile, needs=needs, spec=made)
+    return Case(name, why, GATE_SEES[name], profile, needs, made)
 
 
 CASES = (
