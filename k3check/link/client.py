@@ -48,6 +48,7 @@ STALL_S = 60.0
 _CLOSE_S = 0.5
 _HEADER_BYTES = 100 * 1024
 _SNIFF_S = 1.0
+_CUT = (FailureKind.BODY_CUT, FailureKind.RESET, FailureKind.CLOSED)
 
 
 @dataclass
@@ -276,6 +277,10 @@ class Client:
             )
         elif progress.error is not None:
             failure = self._failure(progress, progress.error)
+            if failure.kind in _CUT and _refusal(progress):
+                # Who refuses a request without reading it resets the connection: the status has
+                # said what there is to say, the rest of its page says no more.
+                failure, ended = None, Ended.BROKEN
         return Exchange(
             call=call,
             status=progress.status,
@@ -328,6 +333,11 @@ class Client:
         if first.startswith((b"\x15\x03", b"\x16\x03")):
             return FailureKind.TLS_EXPECTED
         return FailureKind.NOT_HTTP if first and not first.startswith(b"HTTP/") else None
+
+
+def _refusal(progress: _Progress) -> bool:
+    """The call was refused by status, whatever became of the body."""
+    return progress.status is not None and progress.status >= 400
 
 
 def _bounded_headers(response: httpx.Response) -> dict[str, str]:

@@ -120,6 +120,22 @@ def cut(connection: Connection, request: Request) -> None:
     connection.send(http(200, b'{"id', length=100))
 
 
+def refused_unread(connection: Connection, request: Request) -> None:
+    """tinyproxy: a page without length, then a reset, for the request's body was not read."""
+    connection.send(
+        b"HTTP/1.0 407 Proxy Authentication Required\r\nServer: tinyproxy/1.11.1\r\n"
+        b'Proxy-Authenticate: Basic realm="tinyproxy"\r\nContent-Type: text/html\r\n\r\n<html>'
+    )
+    connection.sleep(0.1)
+    connection.reset()
+
+
+def too_large_unread(connection: Connection, request: Request) -> None:
+    connection.send(page(413, "413 Request Entity Too Large", length=9999))
+    connection.sleep(0.1)
+    connection.reset()
+
+
 def silent(connection: Connection, request: Request) -> None:
     connection.sleep(3)
 
@@ -418,6 +434,18 @@ HTTP = (
     F("LiteLLM: dead upstream", "K3L-281",
       error(500, "litellm.InternalServerError: InternalServerError: OpenAIException - Connection "
             "error.", None, "500", headers=(("x-litellm-call-id", "1"),))),
+    F("LiteLLM: refused by its upstream", "K3L-287",
+      error(401, "litellm.AuthenticationError: AuthenticationError: OpenAIException - Invalid "
+            "Authentication", None, "401", headers=(("x-litellm-call-id", "1"),))),
+    F("LiteLLM: parameter not on its list", "K3L-252",
+      error(400, "litellm.UnsupportedParamsError: kimi-k3 doesn't support `reasoning.effort` (its "
+            "model cost map entry lacks `supports_reasoning`). To drop unsupported params set "
+            "`litellm.drop_params = True`", "invalid_request_error", "400",
+            headers=(("x-litellm-call-id", "1"),)),
+      body={"reasoning": {"effort": "low"}}, wire="responses"),
+    F("proxy: password wanted, connection reset", "K3L-112", refused_unread,
+      pretend="http://gateway.test/v1", proxied=True),
+    F("nginx: body too large, connection reset", "K3L-261", too_large_unread),
     F("cc-switch: upstream fails", "K3L-282",
       error(502, "请求转发失败: 连接上游失败", "proxy_error")),
     F("one-api: upstream status", "K3L-283",

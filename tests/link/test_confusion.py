@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,15 +15,17 @@ from k3check.link.redact import Redactor
 from k3check.link.request import LinkRequest
 from k3check.link.urls import Base
 from tests.link import page
-from tests.link.catalogue import FIXTURES, GOOD, HTTP, LIMITS, SHAPE, Fixture
+from tests.link.catalogue import END, FIXTURES, GOOD, HTTP, LIMITS, NONCE, ROLE, SHAPE, Fixture
 from tests.link.conditions import CONDITIONS, UNARRANGED, Condition, observe
 from tests.link.conditions import Bench as Place
 from tests.link.conftest import CANARY
+from tests.link.faulty import chunk, sse
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.link.conftest import Bench
+    from tests.link.faulty import Connection, Request
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda f: f"{f.code} {f.name}")
@@ -75,6 +78,21 @@ def test_condition_gets_its_diagnosis_and_no_other(
 def test_every_row_has_a_fixture_or_a_condition() -> None:
     shown = {f.code for f in FIXTURES} | {c.code for c in CONDITIONS} | set(UNARRANGED)
     assert {row.code for row in table()} == shown
+
+
+def test_a_short_answer_after_a_long_thought_is_not_buffered(bench: Bench) -> None:
+    """Its pieces come close together, as a fast model writes them, but one by one."""
+
+    def fast(connection: Connection, request: Request) -> None:
+        connection.sleep(0.7)
+        connection.send(sse(ROLE))
+        for character in NONCE:
+            connection.send(f"data: {json.dumps(chunk({'content': character}))}\n\n".encode())
+            connection.sleep(0.003)
+        connection.send(f"data: {json.dumps(END)}\n\ndata: [DONE]\n\n".encode())
+
+    fixture = Fixture("fast after a wait", "", fast, stream=True)
+    assert "stream.buffered" not in [hit.row.slug for hit in bench.hits(fixture)]
 
 
 def test_what_nothing_explains_is_said_so() -> None:

@@ -181,7 +181,8 @@ def _model_words(seen: Observation) -> bool:
         search(
             r"model\S*\s+(.{0,80}\s)?(is )?"
             r"(not (be )?(found|exist|support|available|valid|recogni)|"
-            r"does(n't| not) exist|unknown|invalid|unavailable)|"
+            # Whole words: "invalid_request_error" behind a word about models is no such message.
+            r"does(n't| not) exist|(unknown|invalid|unavailable)\b)|"
             r"(no such|unknown|invalid|unsupported|unrecognized) model|model_not_found|"
             r"not found the model|not a valid model|模型.{0,40}(不存在|未找到|不支持|无效)|"
             r"(no|not any) (model|endpoints?) found",
@@ -268,6 +269,9 @@ ROWS = (
     http_row("K3L-281", "gateway.upstream-dead", Tier.FAMILY,
              lambda seen: refused(seen) and seen.family == "litellm" and seen.status in (500, 503)
              and seen.says("connection error"), (103,), heals=_R),
+    http_row("K3L-287", "gateway.upstream-key", Tier.FAMILY,
+             lambda seen: seen.family == "litellm"
+             and says("litellm.authenticationerror", codes=(401,))(seen), (119,)),
     http_row("K3L-282", "gateway.hop-failed", Tier.FAMILY, error_type("proxy_error"), (68,),
              heals=_R),
     http_row("K3L-283", "gateway.upstream-status", Tier.FAMILY,

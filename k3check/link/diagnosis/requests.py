@@ -79,7 +79,9 @@ def _unknown_words(seen: Observation) -> bool:
         "extra_forbidden",
         "not permitted",
         "unsupported parameter",
+        "unsupportedparam",
         "not support",
+        "n't support",
         "additional properties",
         "不支持的参数",
     )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _PIECES = 5
 _WAIT_S = 0.5
 _MOMENT = 0.04
+# No model writes a thousand pieces a second: what comes slower may be a short answer after a wait.
+_PIECE_S = 0.001
 
 
 def _read(seen: Observation) -> bool:
@@ -74,7 +76,7 @@ def _buffered(seen: Observation) -> Found:
     if not _read(seen) or view.texts < _PIECES or view.first_at is None or view.last_at is None:
         return None
     within = view.last_at - view.first_at
-    if view.first_at < _WAIT_S or within > _MOMENT * view.first_at:
+    if view.first_at < _WAIT_S or within > min(_MOMENT * view.first_at, _PIECE_S * view.texts):
         return None
     return {"pieces": view.texts, "wait": f"{view.first_at:.2g}", "within": f"{within:.2g}"}
 
