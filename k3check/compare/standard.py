@@ -62,9 +62,7 @@ def ratios(
         (own.mean, max(usual.mean, least)),
         (own.rmse, max(usual.rmse, size * least)),
     )
-    return {
-        name: _ratio(value, base) for name, (value, base) in zip(METRICS, pairs, strict=True)
-    }
+    return {name: _ratio(value, base) for name, (value, base) in zip(METRICS, pairs, strict=True)}
 
 
 def _ratio(value: float, base: float) -> float:
