@@ -171,10 +171,11 @@ class Limits:
 
 
 def gaps(cut: Resumed, limits: Mapping[str, float]) -> list[Gap]:
-    """The distances at a cut."""
+    """The distances at a cut, of what both ways return: a reader may have no output."""
     return [
         Gap(cut.point, name, distance(cut.resumed[name], cut.straight[name]), limit)
         for name, limit in limits.items()
+        if name in cut.resumed and name in cut.straight
     ]
 
 
