@@ -218,6 +218,8 @@ def _origins(
 def _search(cwd: Path, seen: list[str], notes: list[Message]) -> File | None:
     for name in SEARCHED:
         path = cwd / name
+        if not path.exists() and not path.is_symlink():
+            continue
         if name == "pyproject.toml":
             return read_file(path, name, seen) if _mentions_us(path) else None
         try:

@@ -20,6 +20,7 @@ the placeholder's name in angle brackets instead of failing.
 
 from __future__ import annotations
 
+import re
 import string
 import tomllib
 from dataclasses import dataclass, field
@@ -71,6 +72,14 @@ def fill(template: str, values: Mapping[str, Any]) -> str:
 
 
 @cache
+def _texts() -> Mapping[str, str]:
+    """The files of texts by name."""
+    folder = resources.files(__package__).joinpath("texts")
+    names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".toml"))
+    return {name: folder.joinpath(name).read_text("utf-8") for name in names}
+
+
+@cache
 def _entries() -> Mapping[str, Entry]:
     """All entries by code.
 
@@ -78,22 +87,39 @@ def _entries() -> Mapping[str, Entry]:
         ValueError: two files use one code (caught by the test suite, never seen by users).
     """
     found: dict[str, Entry] = {}
-    for file in sorted(resources.files(__package__).joinpath("texts").iterdir(), key=str):
-        if not file.name.endswith(".toml"):
-            continue
-        for code, raw in tomllib.loads(file.read_text("utf-8")).items():
+    for name, text in _texts().items():
+        for code, raw in tomllib.loads(text).items():
             if code in found:
-                raise ValueError(f"{code} is defined twice, the second time in {file.name}")
-            found[code] = Entry(
-                code=code,
-                slug=raw["slug"],
-                title=raw["title"],
-                fix=raw["fix"],
-                sections={name: raw[name] for name in SECTIONS if name in raw},
-                sketch=raw.get("sketch"),
-                origin=tuple(raw.get("origin", ())),
-            )
+                raise ValueError(f"{code} is defined twice, the second time in {name}")
+            found[code] = _entry(code, raw)
     return found
+
+
+@cache
+def _one(code: str) -> Entry | None:
+    """The entry of one code, None if there is none.
+
+    Only its own table is parsed: all of them take longer than a whole run of ``link``.
+    """
+    table = re.compile(rf"^\[{re.escape(code)}\]$.*?(?=^\[K3|\Z)", re.MULTILINE | re.DOTALL)
+    for text in _texts().values():
+        match = table.search(text)
+        if match is not None:
+            return _entry(code, tomllib.loads(match.group())[code])
+    return None
+
+
+def _entry(code: str, raw: Mapping[str, Any]) -> Entry:
+    """An entry of its table."""
+    return Entry(
+        code=code,
+        slug=raw["slug"],
+        title=raw["title"],
+        fix=raw["fix"],
+        sections={name: raw[name] for name in SECTIONS if name in raw},
+        sketch=raw.get("sketch"),
+        origin=tuple(raw.get("origin", ())),
+    )
 
 
 def codes() -> tuple[str, ...]:
@@ -107,13 +133,16 @@ def get(code: str) -> Entry:
     Raises:
         KeyError: there is no such code.
     """
-    return _entries()[code]
+    entry = _one(code)
+    if entry is None:
+        raise KeyError(code)
+    return entry
 
 
 def find(code_or_slug: str) -> Entry | None:
     """Look an entry up by code (any case) or by slug."""
     wanted = code_or_slug.strip()
-    entry = _entries().get(wanted.upper())
+    entry = _one(wanted.upper())
     if entry is not None:
         return entry
     return next((e for e in _entries().values() if e.slug == wanted.lower()), None)

@@ -54,3 +54,11 @@ def test_texts_are_complete(code: str) -> None:
 )
 def test_filling_never_fails(template: str, text: str) -> None:
     assert hints.fill(template, {"factor": 2.5, "word": "much"}) == text
+
+
+def test_a_code_looked_up_alone_is_the_entry_that_all_of_them_hold():
+    for code, entry in hints._entries().items():
+        assert hints.get(code) == entry
+    assert hints.find("K3O-000") is None
+    with pytest.raises(KeyError):
+        hints.get("K3O-000")
