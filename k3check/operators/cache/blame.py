@@ -178,12 +178,15 @@ def elsewhere(
 def read_wrongs(layer: Layer, track: Track, cuts: Sequence[Point], limits: Limits) -> list[Wrong]:
     """The wrong pieces from which the reference does what the operator does with the right one."""
     found = list(wrongs(layer.kind, track))
+    if layer.reader.operator.name == "kda_step":  # reads a piece at every token, not once
+        least = min(point.suffix for point in cuts)
+        cuts = [point for point in cuts if point.suffix == least]
     for point in cuts:
         stretch = (point.prefix, point.end)
         before = None if track.before is None else track.before[:, point.prefix : point.end]
         right = track.pieces[point.prefix]
         output, after = forward(layer, stretch, right, before, CANDIDATE)
-        limit = limits.piece(-1) if output is None else limits.output(point)
+        limit = limits.piece(len(limits.layers) - 1) if output is None else limits.output(point)
         kept = []
         for wrong in found:
             piece = wrong.make(point.prefix)

@@ -161,6 +161,32 @@ def test_every_convention_of_kda_resumes(row, dtype):
     assert str(finding.outcome) == "pass", finding
 
 
+def article_step(S_prev, k, v, alpha, beta):
+    decayed = S_prev * alpha[:, None]
+    return decayed + beta * torch.outer(k, v - k @ decayed)
+
+
+def forgetting_step(S_prev, k, v, alpha, beta):
+    return article_step(torch.zeros_like(S_prev), k, v, alpha, beta)
+
+
+def step_without_correction(S_prev, k, v, alpha, beta):
+    return S_prev * alpha[:, None] + beta * torch.outer(k, v)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (article_step, ("pass", [])),
+        (forgetting_step, ("fail", ["K3O-810"])),
+        (step_without_correction, ("fail", ["K3O-802"])),  # what it is, its own suite says
+    ],
+)
+def test_a_step_without_readout_is_judged_by_its_state(step, expected):
+    checks = plan({"kda_step": step}, conventions={"kda_step": "article"})
+    assert outcome(checks["kda_chunk-to-kda_step"]) == expected
+
+
 def oldest_lost(state):
     return torch.cat([torch.full_like(state[..., :1], 7.0), state[..., 1:]], dim=-1)
 
