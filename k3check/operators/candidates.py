@@ -49,7 +49,8 @@ def build_candidate(
     if spec.target is None:
         activated = semantics_name == "article" and "k3check-activated" in operator.conventions
         convention = operator.conventions["k3check-activated" if activated else "k3check"]
-        target = operator.builtin(request.settings)
+        # A section of our own, for a built-in whose inputs do not show the semantics.
+        target = operator.builtin({**request.settings, "semantics": {"name": semantics_name}})
         binding = convention.bind(None, dict(spec.options))
     else:
         target = load_target(spec, request.directory)

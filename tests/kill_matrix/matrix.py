@@ -16,8 +16,6 @@ import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 import k3check.operators
 from k3check.operators import planning
 from k3check.operators.base import PROFILES, Recipe, rounding
@@ -321,11 +319,25 @@ def _handing_on(bind: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def everything(
-    form: Form, dtype: str, profiles: Sequence[str] = PROFILES[:2], chosen: Any = None
+    form: Form,
+    dtype: str,
+    profiles: Sequence[str] = PROFILES[:2],
+    chosen: Callable[[Fault], bool] = lambda _fault: True,
 ) -> list[Trial]:
-    """One trial for every mistake of a form in a recipe and each profile."""
-    torch.manual_seed(0)
-    operator = operators()[form.operator]
-    known = [f for f in faults_of(operator, form, dtype) if chosen is None or chosen(f)]
+    """One trial for every chosen mistake of a form in a recipe and each profile."""
+    known = [f for f in faults_of(operators()[form.operator], form, dtype) if chosen(f)]
     with remembering(form):
         return [trial(form, fault, dtype, profile) for fault in known for profile in profiles]
+
+
+def one_size(faults: Sequence[Fault]) -> Callable[[Fault], bool]:
+    """Chooses each mistake once: of those that exist for several chunk sizes, the first."""
+    first: dict[Any, Any] = {}
+    for fault in faults:
+        first.setdefault((fault.code, fault.values.get("tensor")), _key(fault))
+    kept = set(first.values())
+    return lambda fault: _key(fault) in kept
+
+
+def _key(fault: Fault) -> Any:
+    return fault.code, tuple(fault.values.items())

@@ -146,11 +146,12 @@ def situ_faults(
     semantics: SituSemantics, interface: SituInterface, _recipe: Recipe
 ) -> tuple[Fault, ...]:
     """The activation's mistakes that this interface can make."""
-    return tuple(
-        fault
-        for fault in rows(SITU, semantics)
-        if interface.packed or fault.slug != "situ.interleaved-halves"
-    )
+    needs = {
+        "situ.interleaved-halves": interface.packed,
+        "situ.none-is-released": "uncapped" in interface.supports,
+        "situ.betas-released": "betas" in interface.supports,
+    }
+    return tuple(fault for fault in rows(SITU, semantics) if needs.get(fault.slug, True))
 
 
 #: what the experts alone can get wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,14 +14,18 @@ TABLE = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -
 
 
 def mxfp4_dequant(
-    packed: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype = torch.bfloat16
+    packed: torch.Tensor,
+    scale: torch.Tensor,
+    dtype: torch.dtype = torch.bfloat16,
+    at_255: float = torch.nan,
 ) -> torch.Tensor:
     """Dequantise weights.
 
     Args:
         packed: uint8 [R, C / 2], two columns a byte, the even one in the low half.
-        scale: uint8 [R, C / 32], exponents with a bias of 127; 255 is NaN.
+        scale: uint8 [R, C / 32], exponents with a bias of 127; 255 is no number.
         dtype: of the result.
+        at_255: what stands where the scale is 255.
 
     Returns:
         [R, C].
@@ -35,10 +40,12 @@ def mxfp4_dequant(
     half = exponent // 2
     grouped = out.view(len(packed), -1, 32)
     grouped = torch.ldexp(torch.ldexp(grouped, half), exponent - half)
-    grouped = torch.where(scale.unsqueeze(-1) == 255, torch.nan, grouped)
+    grouped = torch.where(scale.unsqueeze(-1) == 255, at_255, grouped)
     return grouped.reshape(out.shape).to(dtype)
 
 
-def builtin(_settings: Mapping[str, Mapping[str, Any]]) -> Callable[..., Any]:
+def builtin(settings: Mapping[str, Mapping[str, Any]]) -> Callable[..., Any]:
     """The built-in of ``mxfp4_dequant``."""
+    if settings.get("semantics", {}).get("name") == "zero-255":
+        return partial(mxfp4_dequant, at_255=0.0)
     return mxfp4_dequant
