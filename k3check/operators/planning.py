@@ -46,7 +46,8 @@ def make_plan(
         if name in needed
     }
     checks: list[Check] = []
-    for family in families():
+    # Checks of operators together come after each operator's own.
+    for family in sorted(families(), key=lambda f: bool(f.uses)):
         for operator in family.operators:
             if operator.name in asked:
                 checks += case_checks(candidates[operator.name], request)
