@@ -120,9 +120,22 @@ def predict(
     return outputs
 
 
+@dataclass(frozen=True)
+class Residual:
+    """How far a prediction is from what came out in one case.
+
+    Attributes:
+        units: the largest over the outputs.
+        doubtful: the prediction's own rounding was not looked at and may be all of it.
+    """
+
+    units: float
+    doubtful: bool = False
+
+
 def residual(
     candidate: Candidate, faults: Sequence[Fault], seen: Record, *, careful: bool = False
-) -> float | None:
+) -> Residual | None:
     """Largest distance over the outputs between prediction and what came out, in units.
 
     A mistake can make the operator itself ill-conditioned: without the norm of k the state
@@ -134,8 +147,8 @@ def residual(
         candidate: what was called.
         faults: the mistakes.
         seen: one case.
-        careful: doubt a prediction that is far off as well. It costs a second evaluation, so only
-            a mistake that has explained another failure gets it.
+        careful: look at the rounding of a prediction that is far off as well. It costs a second
+            evaluation, so only a mistake that explains other cases gets it.
 
     Returns:
         None if rounding decides the prediction, so that the case says nothing about the fault.
@@ -145,7 +158,7 @@ def residual(
     worst = max(gap / seen.unit[name] for name, gap in gaps.items())
     far = all(SOUND < gap < math.inf for gap in gaps.values())
     if worst <= NEAR or (far and not careful):
-        return worst
+        return Residual(worst, doubtful=far and worst > NEAR)
     low = rounding(candidate.recipe, block_operands=candidate.operator.block_operands)
     rounded = predict(candidate, faults, seen.inputs, low)
     worst = 0.0
@@ -154,7 +167,7 @@ def residual(
         if own > SOUND:
             return None
         worst = max(worst, gap / max(seen.unit[name], own + 0.5 * seen.unit[name]))
-    return worst
+    return Residual(worst)
 
 
 def _gap(predicted: torch.Tensor, seen: Record, name: str) -> float:
@@ -182,20 +195,46 @@ def _search(
     for faults in sets:
         if clock() > deadline:
             return matches, False
-        worst, told = 0.0, False
-        for seen in records:
-            try:
-                one = residual(candidate, faults, seen, careful=told and worst <= NEAR)
-            except (RuntimeError, ValueError, IndexError, KeyError):
-                one = math.inf  # the mistake has no meaning on these shapes
-            if one is None:
-                continue
-            told = told or seen.failed
-            worst = max(worst, one)
-            if worst > FAR:
-                break
-        matches.append(Match(faults, worst if told else math.inf))
+        matches.append(Match(faults, _over_all(candidate, faults, records)))
     return matches, True
+
+
+def _over_all(candidate: Candidate, faults: Sequence[Fault], records: Sequence[Record]) -> float:
+    """The residual of a set of faults over all cases, infinite if no failure speaks for it.
+
+    What is far off in one case but fits in the others is looked at again: rounding may decide the
+    former. One that is beyond all doubt ends the search.
+    """
+    worst, told = 0.0, False
+    doubts: list[tuple[float, Record]] = []
+    for seen in records:
+        one = _try(candidate, faults, seen, careful=told and worst <= NEAR)
+        if one is None:
+            continue
+        if one.doubtful and one.units <= FAR:
+            doubts.append((one.units, seen))
+            continue
+        told = told or seen.failed
+        worst = max(worst, one.units)
+        if worst > FAR:
+            break
+    for units, seen in doubts:
+        if told and worst <= NEAR:
+            again = _try(candidate, faults, seen, careful=True)
+            units = 0.0 if again is None else again.units
+        told = told or seen.failed
+        worst = max(worst, units)
+    return worst if told else math.inf
+
+
+def _try(
+    candidate: Candidate, faults: Sequence[Fault], seen: Record, *, careful: bool
+) -> Residual | None:
+    """The residual; infinite where the mistake has no meaning on these shapes."""
+    try:
+        return residual(candidate, faults, seen, careful=careful)
+    except (RuntimeError, ValueError, IndexError, KeyError):
+        return Residual(math.inf)
 
 
 def _pairs(seeds: Sequence[Fault], known: Sequence[Fault]) -> Iterator[tuple[Fault, ...]]:

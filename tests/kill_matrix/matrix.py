@@ -15,6 +15,7 @@ import contextlib
 import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import k3check.operators
 from k3check.operators import planning
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from k3check.operators.base import Check, Fault, Operator, Tensors
+
+
+#: seconds for a search within :func:`remembering`
+ENOUGH_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -251,8 +256,11 @@ def compared(findings: dict[str, Finding]) -> int:
 
 @contextlib.contextmanager
 def remembering(form: Form) -> Iterator[None]:
-    """Within it, the operator's inputs and references are computed once, not once a trial."""
-    usual = planning.families
+    """Within it, the operator's inputs and references are computed once, not once a trial.
+
+    The search for the mistake gets time enough: what a machine that is busy with something else
+    has no time for is no property of the mistakes. (How long it takes, benchmarks/ measures.)
+    """
     made = tuple(
         replace(
             family,
@@ -260,13 +268,13 @@ def remembering(form: Form) -> Iterator[None]:
                 remembered(op, form) if op.name == form.operator else op for op in family.operators
             ),
         )
-        for family in usual()
+        for family in planning.families()
     )
-    planning.families = lambda: made  # type: ignore[assignment]
-    try:
+    with (
+        mock.patch.object(planning, "families", return_value=made),
+        mock.patch.dict(planning.BUDGET_S, dict.fromkeys(planning.BUDGET_S, ENOUGH_S)),
+    ):
         yield
-    finally:
-        planning.families = usual
 
 
 def remembered(operator: Operator, form: Form) -> Operator:

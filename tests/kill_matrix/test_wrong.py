@@ -71,6 +71,18 @@ def test_every_fifth_mistake_in_bfloat16(name):
     assert Count.of(trials).share_named >= NAMED, unnamed(trials)
 
 
+@pytest.mark.parametrize("slug", ["norm.rms", "chunk.inverse-truncated"])
+def test_mistakes_that_make_the_operator_unstable(slug):
+    """What they return on hard inputs is decided by rounding; easier inputs name them."""
+    form = own_form(CHUNKED)
+    (only,) = everything(form, "bfloat16", ("full",), lambda f: f.slug == slug and in_16(f))
+    assert only.named, only
+
+
+def in_16(fault):
+    return fault.values.get("chunk", 16) == 16
+
+
 def test_memory_changes_nothing():
     """A trial with remembered references finds and says what one without does."""
     form = own_form("kda_step")
