@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,7 @@ class Nearest:
     Attributes:
         group: matches that explain everything and predict the same; empty if none does.
         others: further matches that explain everything but predict something else.
-        margin: residual of the nearest fault outside the group over the group's.
+        margin: residual of the nearest fault outside the group over the group's, at least.
         complete: whether the search ended before its time did.
     """
 
@@ -183,6 +183,36 @@ def _gap(predicted: torch.Tensor, seen: Record, name: str) -> float:
     return gap if size >= full or full == 0 or not math.isfinite(gap) else gap * size / full
 
 
+@dataclass
+class _Trial:
+    """A set of faults on its way through the cases.
+
+    Attributes:
+        reached: number of cases that were looked at.
+        worst: the residual over these.
+        told: whether a failure among them speaks for or against it.
+        doubts: cases in which it was far off, but rounding may be all of it.
+        done: no case is left to look at.
+    """
+
+    faults: tuple[Fault, ...]
+    reached: int = 0
+    worst: float = 0.0
+    told: bool = False
+    doubts: list[tuple[float, Record]] = field(default_factory=list)
+    done: bool = False
+
+    @property
+    def bound(self) -> float:
+        """What the residual over all cases is at least, doubts aside."""
+        return max([self.worst, *(units for units, _ in self.doubts)])
+
+    @property
+    def match(self) -> Match:
+        """The outcome; infinitely far if no failure speaks for it."""
+        return Match(self.faults, math.inf if self.done and not self.told else self.bound)
+
+
 def _search(
     candidate: Candidate,
     sets: Iterator[tuple[Fault, ...]],
@@ -190,41 +220,53 @@ def _search(
     deadline: float,
     clock: Callable[[], float],
 ) -> tuple[list[Match], bool]:
-    """Residuals of sets of faults; a set that misses one case by far is not tried on the next."""
-    matches: list[Match] = []
+    """Residuals of sets of faults, each taken through the cases only as far as it matters.
+
+    A residual is the largest over the cases, so what is far off in the first one is out of
+    question as soon as another explains all of them. Only if none does, all are looked at to the
+    end: doubts may turn out to be rounding, and the nearest ones are combined with others.
+    """
+    trials: list[_Trial] = []
     for faults in sets:
         if clock() > deadline:
-            return matches, False
-        matches.append(Match(faults, _over_all(candidate, faults, records)))
-    return matches, True
+            return [t.match for t in trials], False
+        trials.append(_Trial(faults))
+        _follow(candidate, trials[-1], records, NEAR)
+    best = min((t.match.residual for t in trials), default=math.inf)
+    limit = CLEAR * max(best, 0.5) if best <= NEAR else math.inf
+    for trial in trials:
+        if clock() > deadline:
+            return [t.match for t in trials], False
+        _follow(candidate, trial, records, limit)
+    return [t.match for t in trials], True
 
 
-def _over_all(candidate: Candidate, faults: Sequence[Fault], records: Sequence[Record]) -> float:
-    """The residual of a set of faults over all cases, infinite if no failure speaks for it.
+def _follow(candidate: Candidate, trial: _Trial, records: Sequence[Record], limit: float) -> None:
+    """Take a trial through further cases while its residual is within a limit."""
+    while not trial.done and (trial.reached == 0 or trial.bound <= limit):
+        seen = records[trial.reached]
+        trial.reached += 1
+        fits = trial.told and trial.worst <= NEAR
+        one = _try(candidate, trial.faults, seen, careful=fits)
+        if one is not None and one.doubtful and one.units <= FAR:
+            trial.doubts.append((one.units, seen))
+        elif one is not None:
+            trial.told = trial.told or seen.failed
+            trial.worst = max(trial.worst, one.units)
+        if trial.reached == len(records) or trial.worst > FAR:
+            _resolve(candidate, trial)
+            trial.done = True
 
-    What is far off in one case but fits in the others is looked at again: rounding may decide the
-    former. One that is beyond all doubt ends the search.
-    """
-    worst, told = 0.0, False
-    doubts: list[tuple[float, Record]] = []
-    for seen in records:
-        one = _try(candidate, faults, seen, careful=told and worst <= NEAR)
-        if one is None:
-            continue
-        if one.doubtful and one.units <= FAR:
-            doubts.append((one.units, seen))
-            continue
-        told = told or seen.failed
-        worst = max(worst, one.units)
-        if worst > FAR:
-            break
-    for units, seen in doubts:
-        if told and worst <= NEAR:
-            again = _try(candidate, faults, seen, careful=True)
+
+def _resolve(candidate: Candidate, trial: _Trial) -> None:
+    """Look again at the cases that were in doubt, if everything else fits."""
+    for units, seen in trial.doubts:
+        if trial.told and trial.worst <= NEAR:
+            again = _try(candidate, trial.faults, seen, careful=True)
             units = 0.0 if again is None else again.units
-        told = told or seen.failed
-        worst = max(worst, units)
-    return worst if told else math.inf
+        trial.told = trial.told or seen.failed
+        trial.worst = max(trial.worst, units)
+    trial.doubts.clear()
 
 
 def _try(

@@ -190,6 +190,7 @@ def run(
     request = OpsRequest(
         candidates={form.operator: given},
         only_configured=True,
+        default=CandidateSpec("*", dtype=spec.get("dtype")),
         profile=profile,
         seed=seed,
         settings=settings,
