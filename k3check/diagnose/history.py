@@ -72,8 +72,8 @@ def name_the_mistake(candidate: Candidate, history: History) -> list[Finding]:
     Where no known mistake explains the cases, what is certain about the failure stands in its
     place: see :mod:`k3check.diagnose.structure`.
     """
-    if not history.failed or not history.records:
-        return []
+    if not any(seen.failed for seen in history.records):
+        return []  # nothing failed, or only what says by itself what is wrong
     found = nearest(candidate, history.records, budget_s=history.budget_s)
     ranked = diagnoses(found)
     leads, facts = certain(candidate, history.records)
