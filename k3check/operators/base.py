@@ -138,6 +138,8 @@ class Case:
         profile: the smallest profile it belongs to.
         needs: what an interface must support for it (``packed``, ``initial_state`` ...).
         spec: the family's own description, from which it builds the raw inputs.
+        diagnosable: False where correct operators may differ from each other (ties), so that a
+            mistake's prediction says nothing there.
     """
 
     name: str
@@ -146,6 +148,7 @@ class Case:
     profile: str = "full"
     needs: frozenset[str] = frozenset()
     spec: Any = None
+    diagnosable: bool = True
 
     def belongs_to(self, profile: str) -> bool:
         """Whether the case runs in a profile."""

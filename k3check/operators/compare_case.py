@@ -70,7 +70,7 @@ def compare_case(
             evidence |= describe(candidate, judgement, actual, reference, baseline, series)
     notes += candidate.binding.notes
     found = finding(candidate, case, judgement, evidence, series, outcome, notes)
-    if history is not None:
+    if history is not None and case.diagnosable:
         history.add(candidate, found, inputs, actual, reference, baseline)
     return found
 

@@ -79,9 +79,11 @@ def unless_broken(check: Check) -> Finding:
 
 def wanted(operator: Operator, request: OpsRequest) -> bool:
     """Whether a request asks for an operator."""
+    configured = request.candidates.get(operator.name)
     if request.suites and operator.suite not in request.suites:
-        return False
-    return not request.only_configured or operator.name in request.candidates
+        # One that the command line itself names is checked beside the suites it asks for.
+        return configured is not None and configured.origin.startswith("--operator")
+    return not request.only_configured or configured is not None
 
 
 def joins(family: Family, request: OpsRequest) -> bool:

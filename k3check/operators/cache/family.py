@@ -62,11 +62,20 @@ def checks(request: OpsRequest, candidates: Mapping[str, Candidate]) -> Sequence
             continue
         if request.profile == "quick" and name in NOT_QUICK:
             continue
-        row = tuple((candidates[saver], candidates[reader]) for saver, reader in pairs)
+        row = tuple(one_recipe(candidates[saver], candidates[reader]) for saver, reader in pairs)
         blank = Finding(f"cache/{name}", "cache", operator, name, Outcome.PASS, title)
         run = partial(resume_check, row, request.seed, blank)
         found.append(Check(blank.id, "cache", operator, name, title, run))
     return found
+
+
+def one_recipe(saver: Candidate, reader: Candidate) -> tuple[Candidate, Candidate]:
+    """The two that hand a piece over: a built-in works in the recipe of its partner."""
+    if reader.builtin:
+        return saver, replace(reader, recipe=saver.recipe)
+    if saver.builtin:
+        return replace(saver, recipe=reader.recipe), reader
+    return saver, reader
 
 
 def resume_check(row: Row, seed: int, blank: Finding) -> Finding:
@@ -97,6 +106,9 @@ def why_not(row: Row) -> str | None:
         if saver.semantics != reader.semantics:
             names = [f"{c.operator.name} has {c.semantics_name}" for c in (saver, reader)]
             return f"the two have different semantics: {', '.join(names)}"
+        if (saver.recipe.io, saver.recipe.state) != (reader.recipe.io, reader.recipe.state):
+            recipes = [f"{c.operator.name} {c.recipe.describe()}" for c in (saver, reader)]
+            return f"the two have different recipes: {'; '.join(recipes)}"
         for name in ("key_dim", "heads"):
             sizes = {getattr(c.interface, name, None) for c in (saver, reader)} - {None}
             if len(sizes) > 1:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from k3check.operators.base import Arithmetic, Recipe
 from k3check.operators.kda.candidate import kda_chunk, kda_recurrent
 from k3check.operators.kda.properties import SEQUENCE_PROPERTIES
 from k3check.report.model import Outcome
-from tests.operators.harness import findings_for
+from tests.operators.harness import findings_for, operator_of
 
 NAMES = [item.name for item in SEQUENCE_PROPERTIES]
 
@@ -137,16 +138,22 @@ def test_a_right_operator_is_left_alone(target, dtype):
     assert {case: str(f.outcome) for case, f in found.items()} == dict.fromkeys(NAMES, "pass")
 
 
-def test_products_in_tf32_are_named_and_no_failure():
-    """A chunkwise operator whose products are cut to TF32, as a matrix unit cuts them."""
+def test_tf32_is_legal_on_an_accelerator_alone():
+    legal = operator_of("kda_chunk").legal
+    assert list(legal(Recipe(device=torch.device("cuda")))) == ["TF32 products"]
+    assert legal(Recipe()) == {}
 
-    def cut(x):
-        return (x.float().contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
 
-    def coarse(**given):
-        return kda_chunk(**{**given, "v": cut(given["v"])})
+def test_a_small_factor_is_no_rounding_of_a_cpu():
+    def grown(**given):
+        output, state = kda_chunk(**given)
+        return output * 1.0003, state
 
-    found = findings_for("kda_chunk", coarse, convention="k3check", only={"fast-gates"})
-    finding = found["fast-gates"]
-    assert finding.outcome is Outcome.ACCEPTABLE
-    assert finding.notes[0].values == {"recipe": "TF32 products"}
+    found = findings_for("kda_chunk", grown, convention="k3check", only={"fast-gates"})
+    assert found["fast-gates"].outcome is Outcome.FAIL
+
+
+def test_tf32_cuts_thirteen_bits():
+    cut = Arithmetic(torch.float32, "tf32", torch.float32, torch.float32).operands
+    one = torch.tensor([1.0, 1.0 + 2.0**-10, 1.0 + 2.0**-10 + 2.0**-11, -1.0 - 2.0**-11])
+    assert cut(one).tolist() == [1.0, 1.0 + 2.0**-10, 1.0 + 2.0**-10, -1.0]
