@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from k3check.diagnose.nearest import CLEAR, Match, Nearest
-from k3check.report.model import Confidence, Diagnosis
+from k3check.report.model import TOGETHER, Confidence, Diagnosis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from k3check.operators.base import Fault
 
 
 #: More suspects than this help nobody.
@@ -44,15 +46,15 @@ def distinct(matches: Sequence[Match]) -> list[Match]:
 
 
 def _diagnosis(
-    match: Match, fault: object, confidence: Confidence, margin: float | None
+    match: Match, fault: Fault, confidence: Confidence, margin: float | None
 ) -> Diagnosis:
-    from k3check.operators.base import Fault
-
-    assert isinstance(fault, Fault)
+    values = dict(fault.values)
+    if fault is not match.faults[0]:  # the second of two mistakes that are there at once
+        values[TOGETHER] = match.faults[0].code
     return Diagnosis(
         code=fault.code,
         confidence=confidence,
         residual=match.residual,
         margin=margin,
-        values=dict(fault.values),
+        values=values,
     )

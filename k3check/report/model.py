@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
+#: In a diagnosis's values: the code of another mistake that is there together with this one.
+TOGETHER = "together_with"
+
+
 class Outcome(StrEnum):
     """What became of a check."""
 

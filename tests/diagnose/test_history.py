@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from k3check.operators.kda.candidate import kda_recurrent
+from k3check.report.formats.lines import paragraphs
 from k3check.report.model import Outcome
 from tests.operators.harness import plan_for
 
@@ -57,3 +58,17 @@ def test_a_nan_keeps_its_own_words():
     _, amended = run_all(nan_tail)
     assert amended
     assert {f.hint.code for f in amended} == {"K3O-004"}
+
+
+def test_two_mistakes_at_once_are_said_together():
+    def unscaled_and_undecayed_beta(**given):
+        return kda_recurrent(**{**given, "scale": 1.0, "dt_bias": None})
+
+    _, amended = run_all(unscaled_and_undecayed_beta)
+    for finding in amended:
+        first, second = finding.diagnoses[:2]
+        assert {first.code, second.code} == {"K3O-155", "K3O-114"}
+        assert second.values["together_with"] == first.code
+    lines = [paragraph.label for paragraph in paragraphs(amended[0], "en")]
+    assert "and" in lines
+    assert "or" not in lines

@@ -195,6 +195,7 @@ REPORT = Report(
 def texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the product's texts by the fixture's: a reworded hint must not change a golden."""
     monkeypatch.setattr(hints, "_entries", lambda: ENTRIES)
+    monkeypatch.setattr(hints, "_one", ENTRIES.get)
 
 
 @pytest.fixture

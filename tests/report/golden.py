@@ -45,6 +45,7 @@ def main() -> None:
     fixture = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(fixture)
     hints._entries = lambda: fixture.ENTRIES
+    hints._one = fixture.ENTRIES.get
     for file, (name, options) in GOLDENS.items():
         (FOLDER / file).write_text(stable(render(name, fixture.REPORT, options)), "utf-8")
     explained = as_text(hints.get("K3O-901"), "en", Look())

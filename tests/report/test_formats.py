@@ -218,6 +218,7 @@ def test_a_reason_that_begins_with_the_outcome_says_it_once(
 ) -> None:
     entry = replace(hints.get("K3O-904"), title={lang: title, "en": title})
     monkeypatch.setattr(hints, "_entries", lambda: {"K3O-904": entry})
+    monkeypatch.setattr(hints, "_one", {"K3O-904": entry}.get)
     skipped = one(outcome=Outcome.SKIPPED, notes=(Message("K3O-904"),))
     text = render(name, skipped, Options(lang=lang))
     assert title.partition(" ")[2] in text

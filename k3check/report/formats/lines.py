@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from k3check.report.clean import clean, number, one_line, plain
-from k3check.report.model import Message
+from k3check.report.model import TOGETHER, Message
 from k3check.report.sparkline import sparkline
 from k3check.report.texts import (
     SavedDiagnosis,
@@ -97,6 +97,8 @@ def _lead(finding: Finding, rank: int) -> str:
         return "warning"
     if rank == 0:
         return "likely"
+    if TOGETHER in finding.diagnoses[rank].values:
+        return "and"
     return "also" if finding.suite == "link" else "or"
 
 
