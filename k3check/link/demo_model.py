@@ -75,9 +75,11 @@ def answer(body: dict[str, Any], model: str, cached: int) -> Reply:
     messages = _messages(body)
     _check_history(messages)
     prompt = tokens(messages) + tokens(body.get("tools") or "") + _OVERHEAD
-    # The one prompt whose true count is public; see the oracle probe.
+    # The one prompt that is public with its count; see the oracle probe.
     if messages == [{"role": "assistant", "content": "你好"}]:
         prompt = 99
+    if body.get("response_format"):
+        prompt += tokens(body["response_format"])  # K3's template writes it into the prompt
     limit = _limit(body)
     if prompt + 1 > WINDOW:
         raise Refusal(

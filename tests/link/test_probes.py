@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from k3check import hints
 from k3check.link import check, cost
 from k3check.link.demo import DemoServer
 from k3check.link.probes.agent import Workshop
@@ -129,18 +130,57 @@ def test_a_refused_key_is_no_refused_parameter() -> None:
     assert codes(found) == ["K3L-200"]
 
 
+# Section B1 of the link specification: 99 tokens, and up to three more are accepted.
 @pytest.mark.parametrize(
     ("count", "outcome", "expected"),
-    [(99, "pass", []), (102, "pass", []), (98, "acceptable", ["K3L-654"]),
-     (1099, "acceptable", ["K3L-656"]), (None, "skipped", ["K3L-657"])],
+    [(99, "pass", "K3L-670"), (102, "pass", "K3L-670"), (98, "acceptable", "K3L-654"),
+     (103, "acceptable", "K3L-656"), (1099, "acceptable", "K3L-656")],
 )  # fmt: skip
-def test_oracle(count: int | None, outcome: str, expected: list[str]) -> None:
-    counts = ... if count is None else usage(count, 16)
-    with FaultyServer([http(200, answer(usage=counts))]) as server:
+def test_oracle(count: int, outcome: str, expected: str) -> None:
+    def counted(request: Request) -> bytes:
+        more = 83 if "response_format" in request.json else 0
+        return http(200, answer(usage=usage(count + more, 16)))
+
+    with FaultyServer([serve(counted)]) as server:
         found = run(server, "oracle")["link/oracle"]
-        assert server.requests[0].json["messages"] == [{"role": "assistant", "content": "你好"}]
+        plain, schema = (r.json for r in server.requests)
+    assert plain["messages"] == [{"role": "assistant", "content": "你好"}]
+    assert plain["reasoning_effort"] == "high"
+    assert schema == plain | {"response_format": schema["response_format"]}
     assert found.outcome.value == outcome
-    assert codes(found) == expected
+    assert codes(found) == [expected, "K3L-672"]
+    said = (*found.diagnoses, *found.notes)[0]
+    shown = hints.title(expected, "en", said.values)
+    assert f"{count} tokens" in shown
+    assert "Kimi K3" in shown
+    assert "99 to 102" in shown
+    assert "<" not in shown
+
+
+def test_oracle_without_a_count_is_inconclusive() -> None:
+    with FaultyServer([http(200, answer(usage=...))]) as server:
+        found = run(server, "oracle")["link/oracle"]
+        assert len(server.requests) == 1
+    assert found.outcome is Outcome.SKIPPED
+    assert codes(found) == ["K3L-657"]
+
+
+@pytest.mark.parametrize(
+    ("second", "expected", "outcome"),
+    [
+        (http(200, answer(usage=usage(99, 16))), "K3L-671", Outcome.ACCEPTABLE),
+        (http(200, answer(usage=usage(102, 16))), "K3L-671", Outcome.ACCEPTABLE),
+        (http(200, answer(usage=usage(103, 16))), "K3L-672", Outcome.PASS),
+        (error(400, "response_format is not supported", "x"), "K3L-673", Outcome.PASS),
+    ],
+)
+def test_oracle_tells_whether_a_schema_reaches_the_prompt(
+    second: bytes, expected: str, outcome: Outcome
+) -> None:
+    with FaultyServer([http(200, answer(usage=usage(99, 16))), second]) as server:
+        found = run(server, "oracle")["link/oracle"]
+    assert found.outcome is outcome
+    assert set(codes(found)) == {"K3L-670", expected}
 
 
 def test_negative_finds_endpoints_that_take_anything() -> None:
