@@ -39,6 +39,13 @@ class Usage:
         """Both counts are there."""
         return self.prompt is not None and self.completion is not None
 
+    @property
+    def whole_prompt(self) -> int | None:
+        """The prompt with its cached part, which Anthropic counts beside it."""
+        if self.prompt is None or self.cached_as != "cache_read_input_tokens":
+            return self.prompt
+        return self.prompt + (self.cached or 0)
+
 
 @dataclass(frozen=True)
 class ToolCall:
@@ -116,16 +123,15 @@ def usage_of(raw: Any, place: str) -> Usage | None:
     prompt, completion, total = counts["prompt"], counts["completion"], counts["total"]
     if prompt is None and completion is None and total is None:
         return None
-    if prompt is not None and completion is not None:
-        if total is not None and total != prompt + completion:
-            oddities.add("sum")
-        if prompt == 0:
-            oddities.add("zeros")
+    if prompt is not None and completion is not None and total not in (None, prompt + completion):
+        oddities.add("sum")
     cached, cached_as = None, ""
     for path in _CACHED:
         value = _count(get(raw, *path), oddities)
         if value is not None and (cached is None or value > cached):
             cached, cached_as = value, ".".join(path)
+    if prompt == 0 and completion is not None and not cached:
+        oddities.add("zeros")
     return Usage(prompt, completion, total, cached, cached_as, place, tuple(sorted(oddities)))
 
 

@@ -76,6 +76,25 @@ def chat_body(session: Session, text: str, *, as_configured: bool = True) -> dic
     return body | (configured(session) if as_configured else {})
 
 
+def request_body(session: Session, wire: str, text: str) -> dict[str, Any]:
+    """A request as configured, in the shape of a wire's API.
+
+    Args:
+        session: the run.
+        wire: ``openai``, ``anthropic`` or ``responses``.
+        text: the user's message.
+    """
+    if wire == "openai":
+        return chat_body(session, text)
+    most = session.request.max_output_tokens or DEFAULT_OUTPUT
+    body: dict[str, Any] = {"model": session.request.model, _LIMITS[wire]: most}
+    if wire == "anthropic":
+        body["messages"] = [{"role": "user", "content": text}]
+    else:
+        body |= {"input": text, "reasoning": {"effort": "low"}}
+    return body | configured(session)
+
+
 def post(session: Session, wire: str, body: Mapping[str, Any], *, stream: bool = False) -> Call:
     """A call with a body; the version header is what Anthropic's API demands."""
     headers = {"anthropic-version": "2023-06-01"} if wire == "anthropic" else {}

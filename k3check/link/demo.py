@@ -14,7 +14,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from k3check.link import demo_model
+from k3check.link import demo_model, demo_shapes
 from k3check.link.demo_model import Refusal, Reply
 
 if TYPE_CHECKING:
@@ -142,14 +142,19 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(route, body, reply)
 
     def _reply(self, route: str, body: dict[str, Any], reply: Reply) -> None:
-        if route == "/v1/messages":
-            self._send(200, demo_model.as_message(reply))
+        streamed = bool(body.get("stream"))
+        if route == "/v1/messages" and streamed:
+            self._events(demo_shapes.as_message_events(reply))
+        elif route == "/v1/messages":
+            self._send(200, demo_shapes.as_message(reply))
+        elif route == "/v1/responses" and streamed:
+            self._events(demo_shapes.as_response_events(reply))
         elif route == "/v1/responses":
-            self._send(200, demo_model.as_response(reply))
-        elif body.get("stream"):
-            self._events(demo_model.as_chunks(reply, body))
+            self._send(200, demo_shapes.as_response(reply))
+        elif streamed:
+            self._events(demo_shapes.as_chunks(reply, body))
         else:
-            self._send(200, demo_model.as_completion(reply))
+            self._send(200, demo_shapes.as_completion(reply))
 
 
 class DemoServer:

@@ -6,6 +6,7 @@ the raw bytes are decoded with a limit. Source: sections D8 and F3 of the link s
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 from dataclasses import dataclass, field
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 MIB = 1024 * 1024
+
+# The last event of Anthropic's and of the Responses stream. A quotation mark inside an answer's
+# text is escaped, so that none can look like one.
+_LAST = re.compile(
+    r'"type"\s*:\s*"(message_stop|response\.(completed|incomplete|failed|cancelled))"'
+)
+_PING = re.compile(r'\s*\{\s*"type"\s*:\s*"ping"\s*\}\s*')
 
 
 @dataclass(frozen=True)
@@ -161,8 +169,8 @@ def read_events(
         encoding: its content encoding.
         caps: bounds.
         into: filled while reading.
-        stall_s: longest pause between two events while other bytes still come.
-        on_done: called when ``[DONE]`` arrives; reading goes on, to see the server close.
+        stall_s: longest pause between two events while other bytes or pings still come.
+        on_done: called when the end mark arrives; reading goes on, to see the server close.
         started: time of the request by the monotonic clock.
     """
     import httpx
@@ -180,9 +188,13 @@ def read_events(
         for event in EventSource(shadow).iter_sse():
             if not event.data and event.event == "message":
                 continue
-            into.last_event_at = now()
-            into.events.append(Event(into.last_event_at, event.event, event.data))
-            if event.data.strip() == "[DONE]":
+            at = now()
+            into.events.append(Event(at, event.event, event.data))
+            if _PING.fullmatch(event.data):
+                into.comments += 1  # Anthropic's keep-alive is an event
+            else:
+                into.last_event_at = at
+            if event.data.strip() == "[DONE]" or _LAST.search(event.data):
                 into.done = True
                 on_done()
             if len(into.events) >= caps.events:

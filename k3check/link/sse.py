@@ -6,7 +6,7 @@ Source: sections A5 and D6 of the link specification.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k3check.link.answers import Answer, ToolCall, Usage, reasoning_of, usage_of
@@ -29,7 +29,7 @@ class StreamView:
         answer: the pieces put together; None if no chunk of an answer came.
         chunks: number of chunks that carried an answer's pieces.
         texts: number of chunks that carried text or thinking.
-        done: the stream's end mark came: ``[DONE]`` or ``message_stop``.
+        done: the stream's end mark came: ``[DONE]``, ``message_stop`` or ``response.completed``.
         malformed: the first event that was no JSON, or empty.
         error: an error sent inside the stream.
         first_at, last_at: seconds of the first and last text or thinking.
@@ -37,7 +37,8 @@ class StreamView:
         oddities: ``usage-chunk-without-choices``, ``empty-choices-first``, ``null-event``,
             ``cumulative``, ``reasoning-after-content``.
         tool_problem: what is wrong with the tool call's pieces, or empty.
-        wire: ``openai``, ``anthropic`` or ``responses``.
+        order_problem: what is wrong with the order or the names of Anthropic's events, or empty.
+        wire: whose events they are, ``openai``, ``anthropic`` or ``responses``; empty if nobody's.
     """
 
     answer: Answer | None = None
@@ -51,24 +52,27 @@ class StreamView:
     content_at: float | None = None
     oddities: frozenset[str] = frozenset()
     tool_problem: str = ""
-    wire: str = "openai"
+    order_problem: str = ""
+    wire: str = ""
 
 
 @dataclass
-class _Call:
+class Call:
+    """A tool call while its pieces are read."""
+
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
 
 
 @dataclass
-class _Building:
-    """The answer while its pieces are read."""
+class Building:
+    """The answer while its pieces are read; :mod:`k3check.link.sse_typed` adds to it too."""
 
     content: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     reasoning_field: str = ""
-    calls: dict[int, _Call] = field(default_factory=dict)
+    calls: dict[int, Call] = field(default_factory=dict)
     finish: str | None = None
     id: str = ""
     model: str = ""
@@ -84,7 +88,9 @@ class _Building:
     content_at: float | None = None
     oddities: set[str] = field(default_factory=set)
     tool_problem: str = ""
-    wire: str = "openai"
+    order_problem: str = ""
+    seen: set[str] = field(default_factory=set)
+    wire: str = ""
 
     def text(self, at: float, piece: str, *, thinking: bool) -> None:
         """Take a piece of text."""
@@ -109,7 +115,7 @@ class _Building:
             index = len(self.calls) if get(piece, "id") or not self.calls else max(self.calls)
         if len(self.calls) >= 128 and index not in self.calls:
             return
-        call = self.calls.setdefault(index, _Call())
+        call = self.calls.setdefault(index, Call())
         ident = get(piece, "id")
         if isinstance(ident, str) and ident:
             if call.id and call.id != ident:
@@ -155,6 +161,7 @@ class _Building:
             self.content_at,
             frozenset(self.oddities),
             self.tool_problem,
+            self.order_problem,
             self.wire,
         )
 
@@ -169,7 +176,7 @@ def _cumulative(pieces: Sequence[str]) -> bool:
 
 def summarize(events: Sequence[Event]) -> StreamView:
     """Put a stream's events together."""
-    made = _Building()
+    made = Building()
     for event in events:
         data = event.data.strip()
         if data == "[DONE]":
@@ -189,7 +196,9 @@ def summarize(events: Sequence[Event]) -> StreamView:
                 if not made.error.shape:
                     made.error = ErrorInfo(data, shape="text")
         elif isinstance(get(document, "type"), str) and get(document, "choices") is None:
-            _typed(made, event.at, document)
+            from k3check.link import sse_typed  # chat completions do without
+
+            sse_typed.take(made, event, document)
         elif isinstance(document, dict):
             _chunk(made, event.at, document)
         elif not made.malformed:
@@ -197,7 +206,7 @@ def summarize(events: Sequence[Event]) -> StreamView:
     return made.view()
 
 
-def _chunk(made: _Building, at: float, document: dict[str, Any]) -> None:
+def _chunk(made: Building, at: float, document: dict[str, Any]) -> None:
     """A chat completion chunk."""
     usage = usage_of(document.get("usage"), "usage")
     choices = document.get("choices")
@@ -209,6 +218,7 @@ def _chunk(made: _Building, at: float, document: dict[str, Any]) -> None:
             made.oddities.add("chunk-without-choices")
         return
     made.chunks += 1
+    made.wire = made.wire or "openai"
     made.id = made.id or str(document.get("id") or "")
     made.model = made.model or str(document.get("model") or "")
     created = document.get("created")
@@ -241,49 +251,3 @@ def _chunk(made: _Building, at: float, document: dict[str, Any]) -> None:
     finish = get(choice, "finish_reason")
     if isinstance(finish, str):
         made.finish = finish
-
-
-def _typed(made: _Building, at: float, document: dict[str, Any]) -> None:
-    """An event of the Anthropic or Responses stream."""
-    kind = str(document["type"])
-    made.chunks += 1
-    if kind.startswith("response."):
-        made.wire = "responses"
-        if kind == "response.output_text.delta":
-            made.text(at, str(document.get("delta") or ""), thinking=False)
-        elif kind.startswith("response.reasoning") and kind.endswith(".delta"):
-            made.text(at, str(document.get("delta") or ""), thinking=True)
-        elif kind in ("response.completed", "response.incomplete", "response.failed"):
-            made.done = True
-            made.finish = str(get(document, "response", "status") or kind.partition(".")[2])
-            made.usage = usage_of(get(document, "response", "usage"), "response.usage")
-            made.model = str(get(document, "response", "model") or made.model)
-        return
-    made.wire = "anthropic"
-    if kind == "message_start":
-        made.id = str(get(document, "message", "id") or "")
-        made.model = str(get(document, "message", "model") or "")
-        made.usage = usage_of(get(document, "message", "usage"), "message_start")
-    elif kind == "content_block_delta":
-        made.text(at, str(get(document, "delta", "text") or ""), thinking=False)
-        made.text(at, str(get(document, "delta", "thinking") or ""), thinking=True)
-    elif kind == "message_delta":
-        finish = get(document, "delta", "stop_reason")
-        made.finish = finish if isinstance(finish, str) else made.finish
-        made.usage = _merged(made.usage, usage_of(get(document, "usage"), "message_delta"))
-    elif kind == "message_stop":
-        made.done = True
-
-
-def _merged(first: Usage | None, last: Usage | None) -> Usage | None:
-    """Anthropic's counts come in two parts: the prompt first, the completion at the end."""
-    if first is None or last is None:
-        return first or last
-    prompt = last.prompt if last.prompt is not None else first.prompt
-    return replace(
-        last,
-        prompt=prompt,
-        cached=last.cached if last.cached is not None else first.cached,
-        cached_as=last.cached_as or first.cached_as,
-        place="message_start + message_delta",
-    )

@@ -659,6 +659,124 @@ STREAM = tuple(
     )
 )  # fmt: skip
 
+
+def named(kind: str, **fields: Any) -> str:
+    """An event of Anthropic's or the Responses stream."""
+    return f"event: {kind}\ndata: {json.dumps({'type': kind} | fields)}"
+
+
+MESSAGE = {"id": "msg_1", "type": "message", "role": "assistant", "model": "kimi-k3", "content": [],
+           "stop_reason": None, "usage": {"input_tokens": 20, "output_tokens": 1}}  # fmt: skip
+A_START = named("message_start", message=MESSAGE)
+A_PING = named("ping")
+A_THINK = (
+    named("content_block_start", index=0, content_block={"type": "thinking", "thinking": ""}),
+    named("content_block_delta", index=0,
+          delta={"type": "thinking_delta", "thinking": "Say the word."}),
+    named("content_block_delta", index=0, delta={"type": "signature_delta", "signature": "x"}),
+    named("content_block_stop", index=0),
+)  # fmt: skip
+A_TEXT = (
+    named("content_block_start", index=1, content_block={"type": "text", "text": ""}),
+    named("content_block_delta", index=1, delta={"type": "text_delta", "text": NONCE[:3]}),
+    named("content_block_delta", index=1, delta={"type": "text_delta", "text": NONCE[3:]}),
+    named("content_block_stop", index=1),
+)
+A_TOOL = (
+    named("content_block_start", index=1,
+          content_block={"type": "tool_use", "id": "toolu_1", "name": "book_room", "input": {}}),
+    named("content_block_delta", index=1,
+          delta={"type": "input_json_delta", "partial_json": '{"room": "Cur'}),
+    named("content_block_delta", index=1,
+          delta={"type": "input_json_delta", "partial_json": 'ie", "hour": 15}'}),
+    named("content_block_stop", index=1),
+)  # fmt: skip
+
+
+def ended(reason: str | None = "end_turn") -> str:
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    return named("message_delta", delta=delta, usage={"output_tokens": 10})
+
+
+A_END = (ended(), named("message_stop"))
+RESPONSE = {"id": "resp_1", "object": "response", "model": "kimi-k3", "status": "in_progress",
+            "output": []}  # fmt: skip
+R_START = named("response.created", response=RESPONSE)
+R_THINK = named("response.reasoning_summary_text.delta", output_index=0, delta="Say the word.")
+R_TEXT = named("response.output_text.delta", output_index=1, delta=NONCE)
+R_USAGE = {"input_tokens": 20, "output_tokens": 10, "total_tokens": 30}
+R_END = named("response.completed", response=RESPONSE | {"status": "completed", "usage": R_USAGE})
+R_TOOL = (
+    named("response.output_item.added", output_index=1,
+          item={"type": "function_call", "call_id": "call_1", "name": "book_room",
+                "arguments": ""}),
+    named("response.function_call_arguments.delta", output_index=1, delta='{"room": "Cur'),
+    named("response.function_call_arguments.delta", output_index=1, delta='ie", "hour": 15}'),
+)  # fmt: skip
+
+
+def typed_pings(connection: Connection, request: Request) -> None:
+    """Anthropic's keep-alives are events; they are no sign of life of the model."""
+    connection.send(sse(A_START, *A_THINK))
+    for _ in range(100):
+        connection.send((A_PING + "\n\n").encode())
+        connection.sleep(0.03)
+
+
+def typed_held_open(connection: Connection, request: Request) -> None:
+    connection.send(sse(A_START, *A_THINK, *A_TEXT, *A_END))
+    connection.sleep(3)
+
+
+TYPED = tuple(
+    Fixture(f"{'messages' if wire == 'anthropic' else 'responses'} stream: {name}", code, script,
+            wire=wire, stream=True, auth="x-api-key" if wire == "anthropic" else "bearer", **more)
+    for wire, name, code, script, more in (
+        ("anthropic", "ends in the middle", "K3L-500", sse(A_START, *A_THINK, *A_TEXT), {}),
+        ("anthropic", "no message_stop", "K3L-501",
+         sse(A_START, *A_THINK, *A_TEXT, A_END[0]), {}),
+        ("anthropic", "no stop_reason", "K3L-502",
+         sse(A_START, *A_THINK, *A_TEXT, ended(None), A_END[1]), {}),
+        ("anthropic", "connection stays open", "K3L-503", typed_held_open, {}),
+        ("anthropic", "event cut off", "K3L-504",
+         sse(A_START, *A_THINK, 'data: {"type": "content_block_del', *A_END), {}),
+        ("anthropic", "overloaded inside", "K3L-505",
+         sse(A_START, *A_THINK, named("error", error={"type": "overloaded_error",
+                                                      "message": "Overloaded"})), {}),
+        ("anthropic", "only pings", "K3L-506", typed_pings, {"timeout_s": 0.6}),
+        ("anthropic", "nothing but a ping", "K3L-516", sse(A_PING), {}),
+        ("anthropic", "chat completion chunks", "K3L-526", sse(ROLE, THINK, TEXT, END, DONE), {}),
+        ("anthropic", "no message_start", "K3L-527", sse(*A_THINK, *A_TEXT, *A_END), {}),
+        ("anthropic", "a delta without its block", "K3L-527",
+         sse(A_START, *A_THINK, *A_TEXT[1:], *A_END), {}),
+        ("anthropic", "events without names", "K3L-527",
+         sse(*(e.partition("\n")[2] for e in (A_START, *A_THINK, *A_TEXT, *A_END))), {}),
+        ("anthropic", "JSON instead", "K3L-417",
+         http(200, MESSAGE | {"content": [{"type": "text", "text": NONCE}],
+                              "stop_reason": "end_turn"}), {}),
+        ("anthropic", "thinking ate the budget", "K3L-600",
+         sse(A_START, *A_THINK, ended("max_tokens"), A_END[1]), {"body": {"max_tokens": 64}}),
+        ("anthropic", "another model", "K3L-602",
+         sse(named("message_start", message=MESSAGE | {"model": "claude-sonnet-4-5"}), *A_THINK,
+             *A_TEXT, *A_END), {}),
+        ("responses", "ends in the middle", "K3L-500", sse(R_START, R_THINK, R_TEXT), {}),
+        ("responses", "failed", "K3L-505",
+         sse(R_START, R_THINK, named("response.failed", response=RESPONSE | {
+             "status": "failed", "error": {"code": "server_error", "message": "upstream died"}})),
+         {}),
+        ("responses", "error event", "K3L-505",
+         sse(R_START, named("error", code="rate_limit", message="slow down", param=None)), {}),
+        ("responses", "messages events", "K3L-526", sse(A_START, *A_THINK, *A_TEXT, *A_END), {}),
+        ("responses", "thinking ate the budget", "K3L-600",
+         sse(R_START, R_THINK, named("response.incomplete", response=RESPONSE | {
+             "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
+             "usage": R_USAGE})), {"body": {"max_output_tokens": 10}}),
+        ("responses", "no usage", "K3L-605",
+         sse(R_START, R_THINK, R_TEXT,
+             named("response.completed", response=RESPONSE | {"status": "completed"})), {}),
+    )
+)  # fmt: skip
+
 MEANING = (
     F("thinking ate the budget", "K3L-600",
       good(message={"content": ""}, choice={"finish_reason": "length"},
@@ -724,10 +842,25 @@ GOOD = (
       + b"id: 7\nretry: 10\ndata:" + json.dumps(TEXT).encode() + b"\n\ndata: "
       + json.dumps(END).encode() + b"\n\ndata: [DONE]\n\n", stream=True),
     F("a good tool call", "", call(ARGUMENTS), facts=TOOL, nonce=""),
+    F("a good messages stream", "", sse(A_START, A_PING, *A_THINK, *A_TEXT, *A_END),
+      wire="anthropic", stream=True),
+    F("a good messages stream with a tool", "",
+      sse(A_START, *A_THINK, *A_TOOL, ended("tool_use"), A_END[1]), wire="anthropic", stream=True,
+      facts=TOOL, nonce=""),
+    F("a good responses stream", "", sse(R_START, R_THINK, R_TEXT, R_END), wire="responses",
+      stream=True),
+    F("a good responses stream with a tool", "", sse(R_START, R_THINK, *R_TOOL, R_END),
+      wire="responses", stream=True, facts=TOOL, nonce=""),
+    F("a good responses stream that says all at its end", "",
+      sse(R_START, named("response.completed", response=RESPONSE | {
+          "status": "completed", "usage": R_USAGE, "output": [
+              {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Say it."}]},
+              {"type": "message", "content": [{"type": "output_text", "text": NONCE}]}]})),
+      wire="responses", stream=True),
     F("gzip", "", http(200, gzip.compress(json.dumps(answer()).encode()),
                        headers=(("Content-Encoding", "gzip"),))),
     F("a good answer through Cloudflare", "", http(200, answer(), headers=CLOUDFLARE)),
 )  # fmt: skip
 
-FIXTURES = (*HTTP, *LIMITS, *WIRE, *SHAPE, *STREAM, *MEANING)
+FIXTURES = (*HTTP, *LIMITS, *WIRE, *SHAPE, *STREAM, *TYPED, *MEANING)
 STARTED = time.time()

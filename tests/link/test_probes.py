@@ -340,8 +340,55 @@ def test_other_wires_pass_at_the_demo(wire: str) -> None:
     with DemoServer() as demo:
         base = demo.base_url.removesuffix("/v1") if wire == "anthropic" else demo.base_url
         findings = run(demo, protocol=wire, base_url=base)
-    assert list(findings) == ["link/lint", "link/transport", f"link/{name}"]
+    assert list(findings) == [
+        "link/lint", "link/transport", f"link/{name}", "link/stream", "link/tools",
+    ]  # fmt: skip
     assert {f.outcome for f in findings.values()} == {Outcome.PASS}
+    assert findings["link/stream"].metrics["first_token_seconds"] >= 0
+    assert findings["link/stream"].metrics["completion_tokens"] > 0
+    places = {"anthropic": "message_start + message_delta", "responses": "response.usage"}
+    assert findings["link/stream"].evidence["usage_place"] == places[wire]
+    assert cost(LinkRequest(protocol=wire))[0] == 3
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "responses"])
+def test_other_wires_are_asked_in_their_own_words(wire: str) -> None:
+    with FaultyServer([http(200, {"x": 1})]) as server:
+        base = server.base_url.removesuffix("/v1") if wire == "anthropic" else server.base_url
+        run(server, "stream", protocol=wire, base_url=base)
+        run(server, "tools", protocol=wire, base_url=base)
+        stream, tools = (r.json for r in server.requests)
+    assert stream["stream"] is True
+    assert "stream_options" not in stream
+    if wire == "anthropic":
+        assert tools["tools"][0]["input_schema"]["required"] == ["room", "slot", "guests"]
+        assert tools["tool_choice"] == {"type": "any"}
+        assert "reasoning_effort" not in tools
+    else:
+        assert tools["tools"][0]["parameters"]["required"] == ["room", "slot", "guests"]
+        assert tools["tools"][0]["name"] == "book_room"
+        assert tools["tool_choice"] == "required"
+
+
+def test_a_failing_first_request_skips_the_stream_of_every_wire() -> None:
+    with FaultyServer([http(200, {"x": 1})]) as server:
+        base = server.base_url.removesuffix("/v1")
+        found = run(server, protocol="anthropic", base_url=base)
+    assert found["link/messages"].outcome is Outcome.FAIL
+    assert found["link/stream"].outcome is Outcome.SKIPPED
+    assert found["link/tools"].outcome is Outcome.SKIPPED
+    assert len(server.requests) == 1
+
+
+def test_the_url_is_corrected_on_every_wire() -> None:
+    good = {"type": "message", "role": "assistant", "model": "kimi-k3", "stop_reason": "end_turn",
+            "usage": {"input_tokens": 9, "output_tokens": 3},
+            "content": [{"type": "text", "text": "x"}]}  # fmt: skip
+    scripts = [http(404, {"detail": "Not Found"}), http(200, good)]
+    with FaultyServer(scripts) as server:
+        found = run(server, "messages", protocol="anthropic")["link/messages"]
+        assert [r.target for r in server.requests] == ["/v1/messages", "/v1/messages"]
+    assert codes(found) == ["K3L-009", "K3L-911"]
 
 
 def test_messages_are_asked_as_claude_code_does() -> None:

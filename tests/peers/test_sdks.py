@@ -60,8 +60,22 @@ def test_demo_with_anthropic(demo: DemoServer, tmp_path: Path) -> None:
     root = demo.base_url.removesuffix("/v1")
     assert link(tmp_path, root, key=demo.api_key, options=("--protocol", "anthropic")).code == 0
     used = sdk("anthropic", root, demo.api_key)
+    assert used.get("error") is None, used
     assert used["text"].strip() == WORD
     assert used["tokens"] > 0
+    assert used["streamed"].strip() == WORD
+    assert used["finish"] == "end_turn"
+    assert used["tools"] == [["book_room", {"room": "Curie"}]]
+
+
+def test_demo_with_responses(demo: DemoServer, tmp_path: Path) -> None:
+    options = ("--protocol", "responses")
+    assert link(tmp_path, demo.base_url, key=demo.api_key, options=options).code == 0
+    used = sdk("responses", demo.base_url, demo.api_key)
+    assert used.get("error") is None, used
+    assert used["text"].strip() == used["streamed"].strip() == WORD
+    assert used["finish"] == "completed"
+    assert used["tools"] == [["book_room", {"room": "Curie"}]]
 
 
 def test_litellm_with_anthropic(litellm: Endpoint, tmp_path: Path) -> None:

@@ -63,12 +63,38 @@ def _no_events(seen: Observation) -> bool:
     return (empty or nothing) and seen.stream.error is None
 
 
+# The end of a complete answer and of its stream, as each API writes them.
+_ENDS = {
+    "openai": {"reason": "finish_reason", "end": "[DONE]"},
+    "anthropic": {"reason": "stop_reason", "end": "message_stop"},
+    "responses": {"reason": "status", "end": "response.completed"},
+}
+
+
+def _ends(seen: Observation) -> dict[str, str]:
+    return _ENDS[seen.wire if seen.wire in _ENDS else "openai"]
+
+
 def _truncated(seen: Observation) -> Found:
     if not _read(seen) or _finished(seen) or not seen.stream.chunks:
         return None
     failure = seen.exchange.failure
     how = failure.kind.value.replace("-", " ") if failure else "connection closed"
-    return {"chunks": seen.stream.chunks, "how": how}
+    return {"chunks": seen.stream.chunks, "how": how} | _ends(seen)
+
+
+def _other_api(seen: Observation) -> Found:
+    """The events of another API than the one that was asked."""
+    if not _read(seen) or not seen.stream.chunks or seen.stream.wire in ("", seen.wire):
+        return None
+    names = {"openai": "chat completions", "anthropic": "messages", "responses": "responses"}
+    return {"found": names[seen.stream.wire], "asked": names[seen.wire]}
+
+
+def _order(seen: Observation) -> Found:
+    if not _read(seen) or not seen.stream.order_problem:
+        return None
+    return {"problem": seen.stream.order_problem}
 
 
 def _buffered(seen: Observation) -> Found:
@@ -81,14 +107,23 @@ def _buffered(seen: Observation) -> Found:
     return {"pieces": view.texts, "wait": f"{view.first_at:.2g}", "within": f"{within:.2g}"}
 
 
-def _no_finish(seen: Observation) -> bool:
+def _no_finish(seen: Observation) -> Found:
     answer = seen.stream.answer
-    return _read(seen) and seen.stream.done and answer is not None and answer.finish is None
+    if not _read(seen) or not seen.stream.done or answer is None or answer.finish is not None:
+        return None
+    return _ends(seen)
 
 
-def _no_done(seen: Observation) -> bool:
+def _no_done(seen: Observation) -> Found:
     answer = seen.stream.answer
-    return _read(seen) and not seen.stream.done and answer is not None and answer.finish is not None
+    if not _read(seen) or seen.stream.done or answer is None or answer.finish is None:
+        return None
+    return _ends(seen)
+
+
+def _held_open(seen: Observation) -> Found:
+    held = _read(seen) and seen.exchange.ended is Ended.HELD_OPEN
+    return _ends(seen) if held else None
 
 
 def _odd(name: str) -> When:
@@ -126,9 +161,9 @@ def _disagrees(seen: Observation) -> Found:
         return None
     if answer.model and plain.model and answer.model != plain.model:
         return {"what": "model", "plain": plain.model, "streamed": answer.model}
-    if plain.usage and answer.usage and plain.usage.prompt and answer.usage.prompt:
-        a, b = plain.usage.prompt, answer.usage.prompt
-        if abs(a - b) > 3:
+    if plain.usage and answer.usage:
+        a, b = plain.usage.whole_prompt, answer.usage.whole_prompt
+        if a and b and abs(a - b) > 3:
             return {"what": "prompt_tokens", "plain": a, "streamed": b}
     return None
 
@@ -155,7 +190,9 @@ ROWS = (
     _row("K3L-504", "stream.malformed-event", _malformed, (141,)),
     _row("K3L-506", "stream.stalled", _stalled, (143,)),
     _row("K3L-516", "stream.no-events", _no_events, (109, 143)),
+    _row("K3L-526", "stream.other-api", _other_api, (133, 134)),
     _row("K3L-500", "stream.truncated", _truncated, (60, 61, 135)),
+    _row("K3L-527", "stream.event-order", _order, ()),
     _row("K3L-512", "stream.cumulative", _odd("cumulative"), (150,)),
     _row("K3L-514", "stream.tool-pieces",
          lambda seen: {"problem": seen.stream.tool_problem}
@@ -171,9 +208,7 @@ ROWS = (
     _row("K3L-525", "stream.chunk-without-choices", _odd("chunk-without-choices"), (139,),
          level=Level.NOTE),
     _row("K3L-501", "stream.no-done", _no_done, (136,), level=Level.NOTE),
-    _row("K3L-503", "stream.held-open",
-         lambda seen: _read(seen) and seen.exchange.ended is Ended.HELD_OPEN, (138,),
-         level=Level.NOTE),
+    _row("K3L-503", "stream.held-open", _held_open, (138,), level=Level.NOTE),
     _row("K3L-508", "stream.content-type", _content_type, (145,), level=Level.NOTE),
     _row("K3L-511", "stream.usage-in-choice", _usage_in_choice, (149,), level=Level.NOTE),
     _row("K3L-520", "stream.usage-without-choices", _odd("usage-chunk-without-choices"), (139,),

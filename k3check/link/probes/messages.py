@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.link.asking import DEFAULT_OUTPUT, ask, configured, question
-from k3check.link.findings import of_asked
+from k3check.link import gate
 from k3check.link.probes import Cost, Probe
 
 if TYPE_CHECKING:
@@ -17,16 +16,7 @@ _TITLE = "one request to /v1/messages"
 
 def run(session: Session) -> Finding:
     """Ask once."""
-    body = {
-        "model": session.request.model,
-        "max_tokens": session.request.max_output_tokens or DEFAULT_OUTPUT,
-        "messages": [{"role": "user", "content": question(session)}],
-        **configured(session),
-    }
-    asked = ask(session, "anthropic", body, nonce=session.nonce)
-    if asked.result.answered:
-        session.passed.add("messages")
-    return of_asked(session, "messages", _TITLE, asked)
+    return gate.first(session, "messages", _TITLE, "anthropic")
 
 
 PROBE = Probe(

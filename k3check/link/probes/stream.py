@@ -1,11 +1,12 @@
-"""The same question as a stream: framing, order, end, usage, times."""
+"""The same question as a stream, on whichever API: framing, order, end, usage, times."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.link.asking import ask, chat_body, question
+from k3check.link.asking import ask, question, request_body
 from k3check.link.findings import of_asked
+from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
 
 if TYPE_CHECKING:
@@ -17,12 +18,12 @@ _TITLE = "the same answer as a stream"
 
 def run(session: Session) -> Finding:
     """Ask for a stream."""
-    body = chat_body(session, question(session)) | {
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
+    wire = session.wire
+    body = request_body(session, wire, question(session)) | {"stream": True}
+    if wire == "openai":
+        body["stream_options"] = {"include_usage": True}  # the other APIs always send it
     asked = ask(
-        session, "openai", body, stream=True, nonce=session.nonce, facts={"plain": session.plain}
+        session, wire, body, stream=True, nonce=session.nonce, facts={"plain": session.plain}
     )
     seen, metrics = asked.result.seen, {}
     if seen.exchange.events:
@@ -41,7 +42,6 @@ PROBE = Probe(
     30,
     run,
     cost=lambda request: Cost(1, 40 + (request.max_output_tokens or 200)),
-    needs=("chat",),
-    wires=("openai",),
+    needs=NAMES,
     default=True,
 )

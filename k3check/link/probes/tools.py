@@ -1,11 +1,12 @@
-"""One request that has to call a tool with a nested schema."""
+"""One request, on whichever API, that has to call a tool with a nested schema."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.asking import ask, chat_body
+from k3check.link.asking import ask, request_body
 from k3check.link.findings import of_asked
+from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
 
 if TYPE_CHECKING:
@@ -34,18 +35,30 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 NAME = "book_room"
-TOOL: dict[str, Any] = {
-    "type": "function",
-    "function": {"name": NAME, "description": "Book a meeting room.", "parameters": SCHEMA},
+_ABOUT = {"name": NAME, "description": "Book a meeting room."}
+# The tool and the demand to call one, as each API writes them.
+ASKING: dict[str, dict[str, Any]] = {
+    "openai": {
+        "tools": [{"type": "function", "function": _ABOUT | {"parameters": SCHEMA}}],
+        "tool_choice": "required",
+    },
+    "anthropic": {
+        "tools": [_ABOUT | {"input_schema": SCHEMA}],
+        "tool_choice": {"type": "any"},
+    },
+    "responses": {
+        "tools": [{"type": "function"} | _ABOUT | {"parameters": SCHEMA}],
+        "tool_choice": "required",
+    },
 }
 _TEXT = "Book the room Curie on Tuesday at 15 o'clock for Ada and Emmy. Use the tool."
 
 
 def run(session: Session) -> Finding:
     """Ask for the tool."""
-    body = chat_body(session, _TEXT) | {"tools": [TOOL], "tool_choice": "required"}
+    body = request_body(session, session.wire, _TEXT) | ASKING[session.wire]
     facts = {"tool": {"name": NAME, "schema": SCHEMA}, "canned": session.canned}
-    asked = ask(session, "openai", body, facts=facts)
+    asked = ask(session, session.wire, body, facts=facts)
     if asked.result.answered:
         session.passed.add("tools")
     return of_asked(session, "tools", _TITLE, asked)
@@ -57,7 +70,6 @@ PROBE = Probe(
     40,
     run,
     cost=lambda request: Cost(1, 200 + (request.max_output_tokens or 300)),
-    needs=("chat",),
-    wires=("openai",),
+    needs=NAMES,
     default=True,
 )
