@@ -195,7 +195,8 @@ def checks(request: OpsRequest, candidates: Mapping[str, Candidate]) -> Sequence
         _check("stack-walk", "what 13 layers with blocks of 3 hand to every sub-layer",
                partial(walk, run, mine, seed)),
         _check("stack-no-look-ahead", "later blocks change nothing in earlier ones",
-               lambda blank: stack_check.look_ahead_check(run, mine.recipe, seed, blank)),
+               lambda blank: stack_check.look_ahead_check(run, mine.recipe, seed, blank,
+                                                          mine.semantics)),
     ]  # fmt: skip
     if mine.builtin:
         found += [

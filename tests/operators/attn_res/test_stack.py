@@ -131,6 +131,38 @@ def test_look_ahead():
     assert check(deaf, Recipe(), 0, BLANK).hint.code == "K3O-280"
 
 
+def test_a_mix_that_adds_in_another_order_at_every_call_looks_not_ahead():
+    """What differs is a unit in the last place; a leak of that share is none of ours to see."""
+    calls = []
+
+    def atomics(stack, sublayer):
+        calls.append(1)
+        grown = 1 + len(calls) % 2 * torch.finfo(torch.float32).eps
+        return builtin_stack(stack, lambda n, x: sublayer(n, x * grown))
+
+    found = stack_check.look_ahead_check(atomics, Recipe(), 0, BLANK)
+    assert found.outcome is Outcome.ACCEPTABLE
+    assert [note.code for note in found.notes] == ["K3O-711"]
+
+
+def test_a_small_leak_is_found_in_low_precision():
+    def leaking(stack, sublayer):
+        return builtin_stack(stack, lambda n, x: sublayer(n, x + 2e-3 * stack.updates[-1]))
+
+    recipe = Recipe(io=torch.bfloat16)
+    found = stack_check.look_ahead_check(leaking, recipe, 0, BLANK)
+    assert found.outcome is Outcome.FAIL
+    assert found.hint.code == "K3O-282"
+
+
+def test_a_poisoned_block_must_not_be_handed_on():
+    def poisons(stack, sublayer):
+        bad = 0 if stack.updates[-1].abs().max() < 100 else float("nan")
+        return builtin_stack(stack, lambda n, x: sublayer(n, x + bad))
+
+    assert stack_check.look_ahead_check(poisons, Recipe(), 0, BLANK).hint.code == "K3O-282"
+
+
 def test_a_users_own_stack_is_walked():
     def stack(hidden, sublayers, queries, gains, block_size, eps):
         return candidate.stack(hidden, sublayers, queries, gains, block_size, eps)
