@@ -1,27 +1,38 @@
 """What is set up on this machine: for each tool, the endpoint that it would use, and from where.
 
-Given no file, ``k3check link --discover`` lists this. Only known places are read; nothing is sent,
-nothing is written, and keys are masked. Source: section E of the link specification.
+Given no file, ``k3check link --discover`` lists this. Files are found in their tools' known places
+and read as ``-c FILE`` reads them, by the dialects of :mod:`k3check.config`, so that the list and
+the check never disagree. Nothing is sent, nothing is written, and keys are masked. Source: section
+E of the link specification.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import tomllib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from k3check.link.jsonsafe import get
+from k3check.config.dialects.dotenv import FAMILIES
+from k3check.config.load import VARIABLES, load
+from k3check.errors import UsageError
 from k3check.link.redact import masked, one_line
+from k3check.link.request import protocol_of
 from k3check.link.urls import Base
 from k3check.report.model import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-_MOST_BYTES = 1 << 20
+    from k3check.config.dialects.dotenv import Family
+    from k3check.config.load import Loaded
+
+# Nothing is there, or the file is of another purpose than an endpoint's.
+_NOT_OURS = ("K3C-001", "K3C-020")
+_NO_YAML = "K3C-120"
+_APPENDS = "K3C-125"
+_ENDPOINT = ("api.base_url", "api.api_key", "model.name")
+# Sources that set a value and say nothing about who uses it.
+_UNSET = "default"
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class Setup:
     """What one tool would use.
 
     Attributes:
-        tool: its name, with the provider's where it has several.
+        tool: its name.
         wire: ``openai``, ``anthropic`` or ``responses``.
         base_url, key, model: effective values; None where nothing sets them. The key is masked.
         url: where its requests go, empty without a base URL.
@@ -64,338 +75,212 @@ class Machine:
     env: Mapping[str, str]
 
 
+def _places(machine: Machine) -> tuple[tuple[str, tuple[Path, ...]], ...]:
+    """Each tool and its files; of several the first that describes an endpoint stands for all.
+
+    Where a client merges its files, the dialect reads the others together with it.
+    """
+    home, cwd = machine.home, machine.cwd
+    return (
+        ("Claude Code", (
+            cwd / ".claude" / "settings.local.json",
+            cwd / ".claude" / "settings.json",
+            home / ".claude" / "settings.json",
+        )),
+        ("Claude Code in VS Code", (cwd / ".vscode" / "settings.json",)),
+        ("Codex", (home / ".codex" / "config.toml", home / ".codex" / "auth.json")),
+        ("Kimi Code", (home / ".kimi-code" / "config.toml",)),
+        ("opencode", (cwd / "opencode.json",)),
+        ("opencode", (home / ".config" / "opencode" / "opencode.json",)),
+        ("Crush", (
+            cwd / ".crush.json", cwd / "crush.json", home / ".config" / "crush" / "crush.json",
+        )),
+        ("Continue", (home / ".continue" / "config.yaml", home / ".continue" / "config.json")),
+        ("LiteLLM", (cwd / "litellm_config.yaml", cwd / "config.yaml")),
+        (".env", (cwd / ".env",)),
+    )  # fmt: skip
+
+
+_SDKS = {
+    "OPENAI_*": "OpenAI SDK",
+    "ANTHROPIC_*": "Anthropic SDK",
+    "KIMI_*": "kimi-cli",
+    "MOONSHOT_*": "Moonshot",
+}
+
+
 def discover(machine: Machine) -> tuple[Setup, ...]:
     """Every tool's setup that leaves a trace on this machine."""
-    return tuple(setup for reader in READERS for setup in reader(machine))
+    return tuple(_all(machine))
 
 
-def _read(path: Path) -> tuple[Any, Message | None]:
-    """A file's document, and what is wrong with the file; both None if there is none."""
+def _all(machine: Machine) -> Iterator[Setup]:
+    yield from _read("k3check", None, machine, machine.env)
+    # Our own variables override the file that is checked, not what other tools do.
+    others = {n: v for n, v in machine.env.items() if n not in VARIABLES}
+    others["HOME"] = str(machine.home)
+    for tool, paths in _places(machine):
+        for path in paths:
+            found = tuple(_read(tool, path, machine, others))
+            if found:
+                login = _login_ignored(tool, path, machine, others)
+                yield from (_short(replace(s, remarks=(*s.remarks, *login)), machine)
+                            for s in found)  # fmt: skip
+                break
+    for family in FAMILIES:
+        yield from _of_shell(family, machine.env)
+
+
+def _read(
+    tool: str, path: Path | None, machine: Machine, env: Mapping[str, str]
+) -> Iterator[Setup]:
+    """A tool's setup by its file; nothing if that describes no endpoint."""
+    named = path
+    if path is not None and path.is_relative_to(machine.cwd):
+        named = path.relative_to(machine.cwd)  # as the user would name it
     try:
-        if not path.is_file():
-            return None, None
-        if path.stat().st_size > _MOST_BYTES:
-            return None, _unreadable(path, "too large")
-        text = path.read_text("utf-8-sig")
-        if path.suffix == ".toml":
-            return tomllib.loads(text), None
-        return json.loads(text), None
-    except (OSError, ValueError, RecursionError) as error:
-        return None, _unreadable(path, type(error).__name__)
-
-
-def _unreadable(path: Path, reason: str) -> Message:
-    return Message("K3L-920", {"file": path.name, "reason": reason})
-
-
-def _text(document: Any, *path: str) -> str:
-    value = get(document, *path)
-    return value.strip() if isinstance(value, str) else ""
-
-
-_REFERENCE = re.compile(r"^\$\{?(\w+)\}?$|^\{env:(\w+)\}$|^os\.environ/(\w+)$")
-
-
-@dataclass
-class _Choice:
-    """The strongest of several values, and the ones that it overrides."""
-
-    env: Mapping[str, str]
-    secret: bool = False
-    chosen: Value | None = None
-    raw: str = ""
-    shadowed: tuple[Value, ...] = ()
-    unresolved: Message | None = None
-
-    def offer(self, text: str, origin: str) -> None:
-        """Take a value if none stronger came before."""
-        if not text:
-            return
-        if match := _REFERENCE.match(text):
-            name = next(g for g in match.groups() if g)
-            resolved = self.env.get(name, "").strip()
-            if not resolved:
-                values = {"origin": origin, "variable": name}
-                self.unresolved = self.unresolved or Message("K3L-921", values)
-                return
-            text, origin = resolved, f"{origin} -> {name}"
-        value = Value(masked(text) if self.secret else one_line(Base(text).shown, 120), origin)
-        if self.chosen is None:
-            self.chosen, self.raw = value, text
-        elif text != self.raw:
-            self.shadowed += (value,)
-
-
-def _setup(
-    tool: str, wire: str, base: _Choice, key: _Choice, model: _Choice, *remarks: Message | None
-) -> Setup | None:
-    """A tool's setup; None if nothing of it is set."""
-    if base.chosen is None and key.chosen is None:
-        return None
-    notes = [r for r in (*remarks, base.unresolved, key.unresolved, model.unresolved) if r]
-    url = ""
-    if base.raw:
-        address = Base(base.raw, wire)
-        url = one_line(Base(address.url(wire), wire).shown, 200)
-        if address.corrected != address.text:
-            right = one_line(Base(address.corrected).shown, 120)
-            notes.append(Message("K3L-922", {"right": right}))
-    shadowed = (*base.shadowed, *key.shadowed, *model.shadowed)
-    if shadowed:
-        sources = ", ".join(v.origin for v in shadowed)
-        notes.append(Message("K3L-923", {"sources": sources}))
-    return Setup(tool, wire, base.chosen, key.chosen, model.chosen, url, tuple(notes), shadowed)
-
-
-def _choices(machine: Machine) -> tuple[_Choice, _Choice, _Choice]:
-    return _Choice(machine.env), _Choice(machine.env, secret=True), _Choice(machine.env)
-
-
-def _variables(
-    tool: str, wire: str, base: str, keys: tuple[str, ...], model: str, legacy: str = ""
-) -> Callable[[Machine], Iterator[Setup]]:
-    """A reader of a tool that looks at variables only."""
-
-    def read(machine: Machine) -> Iterator[Setup]:
-        urls, secrets, models = _choices(machine)
-        for choice, names in ((urls, (base,)), (secrets, keys), (models, (model,))):
-            for name in names:
-                choice.offer(machine.env.get(name, "").strip(), name)
-        remark = None
-        if legacy and machine.env.get(legacy):
-            remark = Message("K3L-924", {"legacy": legacy, "variable": base})
-        made = _setup(tool, wire, urls, secrets, models, remark)
-        if made is not None:
-            yield made
-
-    return read
-
-
-def _k3check(machine: Machine) -> Iterator[Setup]:
-    """Our own configuration in the working folder."""
-    from k3check.config.load import load
-    from k3check.errors import UsageError
-
-    try:
-        loaded = load(cwd=machine.cwd, env=machine.env)
+        loaded = load(named, cwd=machine.cwd, env=env)
     except UsageError as error:
-        yield Setup(
-            "k3check",
-            "openai",
-            remarks=(
-                Message("K3L-920", {"file": one_line(error.where or "-"), "reason": error.code}),
-            ),
-        )
+        name = path.name if path is not None else one_line(error.where or "-")
+        if error.code == _NO_YAML:
+            yield Setup(tool, "openai", remarks=(Message("K3L-926", {"file": name}),))
+        elif error.code not in _NOT_OURS:
+            values = {"file": name, "reason": f"{one_line(error.what)} [{error.code}]"}
+            yield Setup(tool, "openai", remarks=(Message("K3L-920", values),))
         return
-    urls, secrets, models = _choices(machine)
-    api, origins = loaded.config.api, loaded.origins
-
-    def origin(key: str) -> str:
-        return str(origins[key]) if key in origins else "default"
-
-    urls.offer((api.base_url or "").strip(), origin("api.base_url"))
-    if api.api_key is not None:
-        secrets.offer(api.api_key.get_secret_value().strip(), origin("api.api_key"))
-    models.offer(loaded.config.model.name.strip(), origin("model.name"))
-    made = _setup("k3check", "openai", urls, secrets, models)
+    made = _setup(tool, loaded)
     if made is not None:
         yield made
 
 
-def _claude_code(machine: Machine) -> Iterator[Setup]:
-    """Claude Code: the env block of the settings, strongest file first, then the shell."""
-    files = (
-        machine.cwd / ".claude" / "settings.local.json",
-        machine.cwd / ".claude" / "settings.json",
-        machine.home / ".claude" / "settings.json",
+def _login_ignored(
+    tool: str, path: Path, machine: Machine, env: Mapping[str, str]
+) -> tuple[Message, ...]:
+    """Codex takes nothing but the key from the login beside its configuration."""
+    login = path.parent / "auth.json"
+    if tool != "Codex" or path == login:
+        return ()
+    try:
+        origin = load(login, cwd=machine.cwd, env=env).origins["api.base_url"]
+    except UsageError:
+        return ()
+    return (Message("K3L-065"),) if origin.where != _UNSET else ()
+
+
+def _short(setup: Setup, machine: Machine) -> Setup:
+    """The same with ``~`` for the home folder."""
+    home = str(machine.home)
+
+    def text(value: str) -> str:
+        return value.replace(home + "/", "~/") if len(home) > 1 else value
+
+    def value(given: Value | None) -> Value | None:
+        return given and replace(given, origin=text(given.origin))
+
+    def remark(given: Message) -> Message:
+        values = {k: text(v) if isinstance(v, str) else v for k, v in given.values.items()}
+        return replace(given, values=values)
+
+    return replace(
+        setup,
+        base_url=value(setup.base_url),
+        key=value(setup.key),
+        model=value(setup.model),
+        remarks=tuple(remark(r) for r in setup.remarks),
+        shadowed=tuple(replace(v, origin=text(v.origin)) for v in setup.shadowed),
     )
-    urls, bearer, models = _choices(machine)
-    api_key = _Choice(machine.env, secret=True)
-    remarks: list[Message | None] = []
-    for file in files:
-        document, problem = _read(file)
-        remarks.append(problem)
-        block = get(document, "env")
-        if not isinstance(block, dict):
-            continue
-        remarks += [
-            Message("K3L-925", {"name": one_line(str(name), 60), "file": file.name})
-            for name, v in block.items()
-            if not isinstance(v, str)
-        ]
-        for choice, name in _claude_names(urls, bearer, api_key, models):
-            choice.offer(_text(block, name), f"{file.parent.name}/{file.name} env.{name}")
-    # The env block wins over the shell's variable of the same name.
-    for choice, name in _claude_names(urls, bearer, api_key, models):
-        choice.offer(machine.env.get(name, "").strip(), name)
-    if bearer.chosen is not None and api_key.chosen is not None:
-        remarks.append(Message("K3L-056"))
-    key = bearer if bearer.chosen is not None else api_key
+
+
+def _setup(tool: str, loaded: Loaded) -> Setup | None:
+    """What a configuration sets; None if it is no endpoint's."""
+    wire, config = protocol_of(loaded), loaded.config
+    key = config.api.api_key.get_secret_value().strip() if config.api.api_key else ""
+    given = {
+        "api.base_url": (config.api.base_url or "").strip(),
+        "api.api_key": key,
+        "model.name": config.model.name.strip(),
+    }
+    values: dict[str, Value] = {}
+    shadowed: list[Value] = []
+    for name in _ENDPOINT:
+        origin = loaded.origins[name]
+        if origin.where != _UNSET and given[name]:
+            values[name] = Value(_shown(name, given[name]), str(origin))
+        shadowed += [Value(_shown(name, text), where) for where, text in origin.shadows
+                     if text != _shown(name, given[name])]  # fmt: skip
+    notes = list(loaded.notes)
+    if not values and not notes:
+        return None
+    base = given["api.base_url"]
+    url, more = _address(base, wire, loaded.notes) if base else ("", [])
+    made = Setup(
+        tool, wire, values.get("api.base_url"), values.get("api.api_key"),
+        values.get("model.name"), url, (*notes, *more), tuple(shadowed),
+    )  # fmt: skip
+    return replace(made, remarks=(*made.remarks, *_incomplete(made)))
+
+
+def _shown(name: str, text: str) -> str:
+    if name == "api.api_key":
+        # What a stronger source hides comes masked already.
+        return text if "…" in text or text == "***" else masked(text)
+    return one_line(Base(text).shown if name == "api.base_url" else text, 120)
+
+
+def _address(base: str, wire: str, notes: tuple[Message, ...]) -> tuple[str, list[Message]]:
+    """Where requests go, and the right address if that is another."""
+    address = Base(base, wire)
+    url = address.url(wire)
+    # A client that appends to the address as it stands.
+    appends = next((str(n.values["appends"]) for n in notes if n.code == _APPENDS), "")
+    if appends:
+        url = address.text.rstrip("/") + appends
+    shown = one_line(Base(url, wire).shown, 200)
+    if address.corrected == address.text:
+        return shown, []
+    right = one_line(Base(address.corrected).shown, 120)
+    return shown, [Message("K3L-922", {"right": right})]
+
+
+def _incomplete(setup: Setup) -> list[Message]:
+    """Claude Code uses its own login where a part of the three is missing."""
+    if setup.wire != "anthropic" or not setup.tool.startswith("Claude Code"):
+        return []
     absent = [
         name
-        for name, choice in (
-            ("ANTHROPIC_BASE_URL", urls),
-            ("ANTHROPIC_AUTH_TOKEN or ANTHROPIC_API_KEY", key),
-            ("ANTHROPIC_MODEL", models),
+        for name, value in (
+            ("ANTHROPIC_BASE_URL", setup.base_url),
+            ("ANTHROPIC_AUTH_TOKEN or ANTHROPIC_API_KEY", setup.key),
+            ("ANTHROPIC_MODEL", setup.model),
         )
-        if choice.chosen is None
+        if value is None
     ]
-    if absent and len(absent) < 3:
-        remarks.append(Message("K3L-057", {"missing": ", ".join(absent)}))
-    made = _setup("Claude Code", "anthropic", urls, key, models, *remarks)
-    if made is not None:
-        yield made
+    return [Message("K3L-057", {"missing": ", ".join(absent)})] if 0 < len(absent) < 3 else []
 
 
-def _claude_names(
-    urls: _Choice, bearer: _Choice, api_key: _Choice, models: _Choice
-) -> tuple[tuple[_Choice, str], ...]:
-    return (
-        (urls, "ANTHROPIC_BASE_URL"),
-        (bearer, "ANTHROPIC_AUTH_TOKEN"),
-        (api_key, "ANTHROPIC_API_KEY"),
-        (models, "ANTHROPIC_MODEL"),
-    )
-
-
-def _codex(machine: Machine) -> Iterator[Setup]:
-    """Codex: the provider that model_provider names, and the key from its env_key or auth.json."""
-    document, problem = _read(machine.home / ".codex" / "config.toml")
-    auth, _ = _read(machine.home / ".codex" / "auth.json")
-    if document is None and auth is None and not problem:
+def _of_shell(family: Family, env: Mapping[str, str]) -> Iterator[Setup]:
+    """A client that looks at the shell's variables alone; the later of several names wins."""
+    values: dict[str, Value] = {}
+    shadowed: list[Value] = []
+    base = ""
+    for name, key in family.names().items():
+        text = env.get(name, "").strip()
+        if not text:
+            continue
+        if key in values and values[key].shown != _shown(key, text):
+            shadowed.append(values[key])
+        values[key] = Value(_shown(key, text), name)
+        base = text if key == "api.base_url" else base
+    if "api.base_url" not in values and "api.api_key" not in values:
         return
-    urls, secrets, models = _choices(machine)
-    remarks: list[Message | None] = [problem]
-    name = _text(document, "model_provider") or "openai"
-    provider = get(document, "model_providers", name)
-    if provider is None and name != "openai":
-        remarks.append(Message("K3L-058", {"provider": one_line(name, 60)}))
-    origin = f".codex/config.toml model_providers.{name}"
-    urls.offer(_text(provider, "base_url"), f"{origin}.base_url")
-    variable = _text(provider, "env_key")
-    if variable:
-        # A key written there must not be shown as a variable's name.
-        named = re.fullmatch(r"[A-Z_][A-Z0-9_]*", variable) is not None
-        shown = variable if named else "?"
-        secrets.offer(machine.env.get(variable, "").strip(), f"{origin}.env_key -> {shown}")
-        if not named:
-            remarks.append(Message("K3L-059"))
-        elif not machine.env.get(variable):
-            values = {"origin": f"{origin}.env_key", "variable": variable}
-            remarks.append(Message("K3L-921", values))
-    secrets.offer(_text(provider, "experimental_bearer_token"), f"{origin}.bearer token")
-    secrets.offer(_text(auth, "OPENAI_API_KEY"), ".codex/auth.json OPENAI_API_KEY")
-    models.offer(_text(document, "model"), ".codex/config.toml model")
-    if _text(provider, "wire_api") == "chat":
-        remarks.append(Message("K3L-064"))
-    if _text(auth, "base_url"):
-        remarks.append(Message("K3L-065"))
-    made = _setup("Codex", "responses", urls, secrets, models, *remarks)
-    if made is not None:
-        yield made
-
-
-def _kimi_code(machine: Machine) -> Iterator[Setup]:
-    """Kimi Code: every provider of its configuration."""
-    document, problem = _read(machine.home / ".kimi-code" / "config.toml")
-    if problem:
-        yield Setup("Kimi Code", "openai", remarks=(problem,))
-    providers = get(document, "providers")
-    for name, provider in (providers if isinstance(providers, dict) else {}).items():
-        urls, secrets, models = _choices(machine)
-        origin = f".kimi-code/config.toml providers.{name}"
-        kind = _text(provider, "type")
-        wire = {"anthropic": "anthropic", "openai_responses": "responses"}.get(kind, "openai")
-        urls.offer(_text(provider, "base_url"), f"{origin}.base_url")
-        secrets.offer(_text(provider, "api_key"), f"{origin}.api_key")
-        alias = _text(document, "default_model")
-        if _text(document, "models", alias, "provider") == name:
-            models.offer(_text(document, "models", alias, "model"), f"models.{alias}.model")
-        made = _setup(f"Kimi Code ({one_line(name, 40)})", wire, urls, secrets, models)
-        if made is not None:
-            yield made
-
-
-def _opencode(machine: Machine) -> Iterator[Setup]:
-    """opencode: every provider with a base URL of its own."""
-    for file in (
-        machine.cwd / "opencode.json",
-        machine.home / ".config" / "opencode" / "opencode.json",
-    ):
-        document, problem = _read(file)
-        if problem:
-            yield Setup("opencode", "openai", remarks=(problem,))
-        providers = get(document, "provider")
-        for name, provider in (providers if isinstance(providers, dict) else {}).items():
-            urls, secrets, models = _choices(machine)
-            origin = f"{file.name} provider.{name}.options"
-            urls.offer(_text(provider, "options", "baseURL"), f"{origin}.baseURL")
-            secrets.offer(_text(provider, "options", "apiKey"), f"{origin}.apiKey")
-            listed = get(provider, "models")
-            if isinstance(listed, dict) and listed:
-                models.offer(str(next(iter(listed))), f"provider.{name}.models")
-            made = _setup(f"opencode ({one_line(name, 40)})", "openai", urls, secrets, models)
-            if made is not None:
-                yield made
-
-
-def _dotenv(machine: Machine) -> Iterator[Setup]:
-    """A .env file in the working folder: its variables, read as the SDKs' own."""
-    path = machine.cwd / ".env"
-    try:
-        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
-            return
-        text = path.read_text("utf-8-sig")
-    except (OSError, ValueError) as error:
-        yield Setup(".env", "openai", remarks=(_unreadable(path, type(error).__name__),))
-        return
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        if match := re.match(r"\s*(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*$", line):
-            value = match.group(2)
-            if value[:1] in "\"'" and value[:1] == value[-1:] and len(value) > 1:
-                value = value[1:-1]
-            found[match.group(1)] = value
-    inside = Machine(machine.home, machine.cwd, found)
-    for reader in _SDKS:
-        for setup in reader(inside):
-            yield Setup(
-                f".env ({setup.tool})", setup.wire, setup.base_url, setup.key, setup.model,
-                setup.url, setup.remarks, setup.shadowed,
-            )  # fmt: skip
-
-
-def _unread(machine: Machine) -> Iterator[Setup]:
-    """Files that are there but of a format that k3check does not read."""
-    for tool, path in (
-        ("Continue", machine.home / ".continue" / "config.yaml"),
-        ("LiteLLM", machine.cwd / "litellm_config.yaml"),
-        ("LiteLLM", machine.cwd / "config.yaml"),
-    ):
-        try:
-            there = path.is_file()
-        except OSError:
-            there = False
-        if there:
-            yield Setup(tool, "openai", remarks=(Message("K3L-926", {"file": path.name}),))
-
-
-_SDKS: tuple[Callable[[Machine], Iterator[Setup]], ...] = (
-    _variables("OpenAI SDK", "openai", "OPENAI_BASE_URL", ("OPENAI_API_KEY",), "OPENAI_MODEL",
-               "OPENAI_API_BASE"),
-    _variables("Anthropic SDK", "anthropic", "ANTHROPIC_BASE_URL",
-               ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), "ANTHROPIC_MODEL"),
-    _variables("kimi-cli", "openai", "KIMI_BASE_URL", ("KIMI_API_KEY",), "KIMI_MODEL_NAME"),
-    _variables("Moonshot", "openai", "MOONSHOT_BASE_URL", ("MOONSHOT_API_KEY",),
-               "MOONSHOT_MODEL"),
-)  # fmt: skip
-READERS: tuple[Callable[[Machine], Iterator[Setup]], ...] = (
-    _k3check,
-    _claude_code,
-    _codex,
-    _kimi_code,
-    _opencode,
-    _dotenv,
-    *_SDKS,
-    _unread,
-)
+    url, remarks = _address(base, family.wire, ()) if base else ("", [])
+    if family.current and env.get(family.bases[0]) and not env.get(family.current):
+        legacy = {"legacy": family.bases[0], "variable": family.current}
+        remarks.append(Message("K3L-924", legacy))
+    if shadowed:
+        sources = ", ".join(value.origin for value in shadowed)
+        remarks.append(Message("K3L-923", {"sources": sources}))
+    yield Setup(
+        _SDKS[family.name], family.wire, values.get("api.base_url"), values.get("api.api_key"),
+        values.get("model.name"), url, tuple(remarks), tuple(shadowed),
+    )  # fmt: skip

@@ -142,6 +142,12 @@ class Options(Protocol):
 _WIRES = {"claude-code": "anthropic", "codex-auth": "responses", "codex": "responses"}
 
 
+def protocol_of(loaded: Loaded) -> str:
+    """The API that a configuration's client speaks."""
+    configured: str = loaded.config.link.protocol
+    return configured if configured != "auto" else _WIRES.get(loaded.dialect or "", "openai")
+
+
 def request_from(
     loaded: Loaded,
     asked: Options,
@@ -160,9 +166,6 @@ def request_from(
         base_url, api_key, model: take the configuration's place (the demo's own server).
     """
     config = loaded.config
-    protocol: str = config.link.protocol
-    if protocol == "auto":
-        protocol = _WIRES.get(loaded.dialect or "", "openai")
     key = api_key
     if key is None and config.api.api_key is not None:
         key = config.api.api_key.get_secret_value()
@@ -170,7 +173,7 @@ def request_from(
         base_url=base_url if base_url is not None else config.api.base_url,
         api_key=Secret(key) if key is not None else None,
         model=model if model is not None else config.model.name,
-        protocol=protocol,
+        protocol=protocol_of(loaded),
         auth=config.link.auth,
         timeout_s=config.api.timeout_seconds,
         max_retries=config.api.max_retries,

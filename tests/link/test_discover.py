@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -66,19 +67,20 @@ def test_claude_code_precedence(machine: Machine) -> None:
     env = {"ANTHROPIC_BASE_URL": "https://user.test", "ANTHROPIC_AUTH_TOKEN": CANARY}
     put(machine.home, ".claude/settings.json", {"env": env})
     put(machine.cwd, ".claude/settings.local.json",
-        {"env": {"ANTHROPIC_BASE_URL": "https://gw.test/anthropic", "X": 5}})  # fmt: skip
+        {"env": {"ANTHROPIC_BASE_URL": "https://gw.test/anthropic"}})  # fmt: skip
     with_shell = Machine(machine.home, machine.cwd, {"ANTHROPIC_AUTH_TOKEN": OTHER})
     setup = found(with_shell)["Claude Code"]
     assert setup.base_url is not None
     assert setup.base_url.shown == "https://gw.test/anthropic"
     assert setup.url == "https://gw.test/anthropic/v1/messages"
     assert setup.key is not None
-    assert setup.key.origin == ".claude/settings.json env.ANTHROPIC_AUTH_TOKEN"
+    assert setup.key.origin == "~/.claude/settings.json:1  env.ANTHROPIC_AUTH_TOKEN"
     assert [v.origin for v in setup.shadowed] == [
-        ".claude/settings.json env.ANTHROPIC_BASE_URL",
+        "~/.claude/settings.json:1  env.ANTHROPIC_BASE_URL",
         "ANTHROPIC_AUTH_TOKEN",
     ]
-    assert codes(setup) == ["K3L-925", "K3L-057", "K3L-923"]
+    # Both values that disagree are told, and that no model is set.
+    assert codes(setup) == ["K3C-113", "K3C-113", "K3L-057"]
 
 
 def test_claude_code_with_both_keys_and_an_openai_base(machine: Machine) -> None:
@@ -86,8 +88,8 @@ def test_claude_code_with_both_keys_and_an_openai_base(machine: Machine) -> None
            "ANTHROPIC_AUTH_TOKEN": OTHER, "ANTHROPIC_MODEL": "kimi-k3"}  # fmt: skip
     put(machine.home, ".claude/settings.json", {"env": env})
     setup = found(machine)["Claude Code"]
-    assert codes(setup) == ["K3L-056", "K3L-922"]
-    assert setup.remarks[1].values["right"] == "https://api.moonshot.ai/anthropic"
+    assert codes(setup) == ["K3L-056", "K3C-115", "K3L-922"]
+    assert setup.remarks[2].values["right"] == "https://api.moonshot.ai/anthropic"
 
 
 def test_codex(machine: Machine) -> None:
@@ -101,14 +103,15 @@ model_provider = "gw"
 base_url = "https://gw.test/v1"
 env_key = "GW_KEY"
 wire_api = "chat"
+requires_openai_auth = true
 """,
     )
     put(machine.home, ".codex/auth.json", {"OPENAI_API_KEY": OTHER, "base_url": "https://x.test"})
     setup = found(machine)["Codex"]
     assert setup.url == "https://gw.test/v1/responses"
-    assert codes(setup) == ["K3L-921", "K3L-064", "K3L-065"]
+    assert codes(setup) == ["K3C-049", "K3C-119", "K3L-064", "K3C-110", "K3L-065"]
     assert setup.key is not None
-    assert setup.key.origin == ".codex/auth.json OPENAI_API_KEY"
+    assert setup.key.origin == "~/.codex/auth.json:1  OPENAI_API_KEY"
     setup = found(Machine(machine.home, machine.cwd, {"GW_KEY": CANARY}))["Codex"]
     assert setup.key is not None
     assert setup.key.origin.endswith("env_key -> GW_KEY")
@@ -122,6 +125,14 @@ def test_codex_mistakes(machine: Machine) -> None:
     put(machine.home, ".codex/config.toml", 'model_provider = "missing"')
     put(machine.home, ".codex/auth.json", {"OPENAI_API_KEY": CANARY})
     assert codes(found(machine)["Codex"]) == ["K3L-058"]
+
+
+def test_codex_login_alone(machine: Machine) -> None:
+    put(machine.home, ".codex/auth.json", {"OPENAI_API_KEY": CANARY, "tokens": {"a": OTHER}})
+    setup = found(machine)["Codex"]
+    assert setup.wire == "responses"
+    assert setup.key is not None
+    assert setup.key.shown == "sk-…f6"
 
 
 def test_kimi_code_and_opencode(machine: Machine) -> None:
@@ -143,14 +154,14 @@ model = "k3"
         "options": {"baseURL": "https://gw.test/v1", "apiKey": "{env:GW_KEY}"},
         "models": {"kimi-k3": {}}}}})  # fmt: skip
     setups = found(machine)
-    kimi = setups["Kimi Code (kimi)"]
+    kimi = setups["Kimi Code"]
     assert kimi.url == "https://api.kimi.com/coding/v1/chat/completions"
     assert kimi.model is not None
     assert kimi.model.shown == "k3"
-    assert codes(setups["opencode (gw)"]) == ["K3L-921"]
-    resolved = found(Machine(machine.home, machine.cwd, {"GW_KEY": CANARY}))["opencode (gw)"]
+    assert codes(setups["opencode"]) == ["K3C-110"]
+    resolved = found(Machine(machine.home, machine.cwd, {"GW_KEY": CANARY}))["opencode"]
     assert resolved.key is not None
-    assert resolved.key.origin == "opencode.json provider.gw.options.apiKey -> GW_KEY"
+    assert resolved.key.origin == "opencode.json:1  provider.gw.options.apiKey -> GW_KEY"
 
 
 def test_variables_and_dotenv(machine: Machine) -> None:
@@ -162,7 +173,7 @@ def test_variables_and_dotenv(machine: Machine) -> None:
     env = {"OPENAI_API_KEY": OTHER, "OPENAI_API_BASE": "https://gw.test/v1"}
     setups = found(Machine(machine.home, machine.cwd, env))
     assert codes(setups["OpenAI SDK"]) == ["K3L-924"]
-    moonshot = setups[".env (Moonshot)"]
+    moonshot = setups[".env"]
     assert moonshot.url == "https://api.moonshot.cn/v1/chat/completions"
 
 
@@ -172,11 +183,77 @@ def test_broken_files_are_said_so_and_nothing_fails(content: str, machine: Machi
     put(machine.home, ".claude/settings.json", content)
     put(machine.home, ".codex/config.toml", content)
     put(machine.home, ".kimi-code/config.toml", content)
+    put(machine.home, ".continue/config.yaml", content)
+    put(machine.cwd, "config.yaml", content)
     put(machine.cwd, "opencode.json", content)
+    put(machine.cwd, "crush.json", content)
+    put(machine.cwd, ".vscode/settings.json", content)
     put(machine.cwd, ".env", content)
     found(machine)
 
 
-def test_yaml_is_named_and_not_read(machine: Machine) -> None:
-    put(machine.cwd, "litellm_config.yaml", "model_list: []")
+CONTINUE = f"""
+models:
+  - name: K3
+    provider: openai
+    model: kimi-k3
+    apiBase: https://gw.test/v1
+    apiKey: {CANARY}
+"""
+LITELLM = """
+model_list:
+  - model_name: k3
+    litellm_params:
+      model: moonshot/kimi-k3
+      api_base: https://api.moonshot.ai/v1
+      api_key: os.environ/GW_KEY
+"""
+
+
+def test_yaml_is_read_as_a_configuration_is(machine: Machine) -> None:
+    pytest.importorskip("yaml", reason="YAML is an extra")
+    put(machine.home, ".continue/config.yaml", CONTINUE)
+    put(machine.cwd, "litellm_config.yaml", LITELLM)
+    setups = found(Machine(machine.home, machine.cwd, {"GW_KEY": OTHER}))
+    setup = setups["Continue"]
+    assert setup.base_url is not None
+    assert setup.base_url.origin == "~/.continue/config.yaml:6  models[0].apiBase"
+    assert setup.url == "https://gw.test/v1/chat/completions"
+    assert setup.key is not None
+    assert setup.key.shown == "sk-…f6"
+    lite = setups["LiteLLM"]
+    assert lite.model is not None
+    assert lite.model.shown == "kimi-k3"
+    assert lite.key is not None
+    assert lite.key.origin.endswith("api_key -> GW_KEY")
+    assert "K3C-126" in codes(lite)
+
+
+def test_yaml_without_a_reader_is_named(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(machine.cwd, "litellm_config.yaml", LITELLM)
+    monkeypatch.setitem(sys.modules, "yaml", None)
     assert codes(found(machine)["LiteLLM"]) == ["K3L-926"]
+
+
+def test_a_yaml_file_of_another_purpose_is_passed_over(machine: Machine) -> None:
+    pytest.importorskip("yaml", reason="YAML is an extra")
+    put(machine.cwd, "config.yaml", "name: something\nversion: 3\n")
+    assert found(machine) == {}
+
+
+def test_a_client_that_appends_as_it_stands_is_followed(machine: Machine) -> None:
+    put(machine.home, ".codex/config.toml",
+        'model_provider = "gw"\n[model_providers.gw]\nbase_url = "https://gw.test"\n')  # fmt: skip
+    setup = found(machine)["Codex"]
+    assert setup.url == "https://gw.test/responses"
+    assert "K3C-125" in codes(setup)
+
+
+def test_our_own_variables_say_nothing_about_other_tools(machine: Machine) -> None:
+    text = 'model_provider = "gw"\n[model_providers.gw]\nbase_url = "https://gw.test/v1"\n'
+    put(machine.home, ".codex/config.toml", text)
+    ours = {"K3CHECK_BASE_URL": "https://ours.test/v1", "K3CHECK_API_KEY": CANARY}
+    setups = found(Machine(machine.home, machine.cwd, ours))
+    assert setups["k3check"].url == "https://ours.test/v1/chat/completions"
+    assert setups["Codex"].url == "https://gw.test/v1/responses"
+    assert setups["Codex"].key is None
