@@ -1,10 +1,11 @@
 """Run the kill matrix and write docs/kill-matrix.md.
 
-    python docs/make_kill_matrix.py [--jobs N] [--operator NAME ...] [--fast]
+    python docs/make_kill_matrix.py [--jobs N] [--operator NAME ...] [--fast] [--keep FOLDER]
 
 Every known mistake of every operator becomes a wrong candidate that goes through the ordinary
 checks; correct candidates of every legal kind go through them too. The exit status is 1 if a
-number is below what it must be. It takes about half an hour with two jobs.
+number is below what it must be. It takes about half an hour with two jobs; with ``--keep`` each
+job's trials are kept in a folder, and a run that was stopped goes on from there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import pickle
 import sys
 import time
 from collections import Counter, defaultdict
@@ -53,15 +55,22 @@ def wrong_jobs(names: Sequence[str]) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda job: (job[3], not job[0].operator.startswith("kda_c")))
 
 
-def run_wrong(job: tuple[Any, ...]) -> list[matrix.Trial]:
-    """The trials of one job."""
+def run_wrong(job: tuple[Any, ...], keep: Path | None = None) -> list[matrix.Trial]:
+    """The trials of one job, from the folder if they are there."""
     form, dtype, profiles, once = job
+    kept = None if keep is None else keep / f"{form.label.replace(' · ', '-')}-{dtype}.pickle"
+    if kept is not None and kept.exists():
+        found: list[matrix.Trial] = pickle.loads(kept.read_bytes())  # noqa: S301 - our own
+        return found
     chosen = (
         matrix.one_size(matrix.faults_of(matrix.operators()[form.operator], form, dtype))
         if once
         else lambda _fault: True
     )
-    return matrix.everything(form, dtype, profiles, chosen)
+    trials = matrix.everything(form, dtype, profiles, chosen)
+    if kept is not None:
+        kept.write_bytes(pickle.dumps(trials))
+    return trials
 
 
 def run_right(name: str) -> tuple[int, int, list[str]]:
@@ -182,15 +191,18 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--operator", nargs="*", default=list(matrix.operators()))
     parser.add_argument("--output", type=Path, default=PAGE)
+    parser.add_argument("--keep", type=Path, help="folder for the trials of finished jobs")
     parser.add_argument("--fast", action="store_true", help="own conventions only")
     given = parser.parse_args()
+    if given.keep is not None:
+        given.keep.mkdir(parents=True, exist_ok=True)
     jobs = [j for j in wrong_jobs(given.operator) if not (given.fast and j[0].direct)]
     trials: list[matrix.Trial] = []
     started = time.monotonic()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(given.jobs, mp_context=spawn, max_tasks_per_child=1) as pool:
         rights = {name: pool.submit(run_right, name) for name in given.operator}
-        wrongs = {pool.submit(run_wrong, job): job for job in jobs}
+        wrongs = {pool.submit(run_wrong, job, given.keep): job for job in jobs}
         for done in as_completed(wrongs):
             form, dtype, *_ = wrongs[done]
             trials += done.result()

@@ -109,7 +109,9 @@ def forms(operator: Operator) -> list[Form]:
     found = [Form(operator.name, name) for name in distinct_semantics(operator)]
     default = found[0].semantics
     interfaces = [interface_of(operator, found[0])]
-    for name in operator.conventions:
+    for name, convention in operator.conventions.items():
+        if convention.refuses is not None:
+            continue
         form = Form(operator.name, default, name, direct=True)
         interface = interface_of(operator, form)
         applies = [c for c in operator.cases if not isinstance(operator.fit(c, interface), str)]

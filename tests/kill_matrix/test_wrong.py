@@ -12,6 +12,7 @@ from k3check.operators.planning import families
 from tests.kill_matrix.matrix import (
     Form,
     candidate_with,
+    compared,
     everything,
     faults_of,
     forms,
@@ -103,3 +104,11 @@ def test_the_memory_is_not_fooled_by_other_inputs():
     again = run(form, target, "quick", seed=1)["kda_step/step-fast"]
     assert first.metrics != second.metrics
     assert second.metrics == again.metrics
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_form_can_be_checked(name):
+    """What a convention refuses is no form; everything else gives checks."""
+    for form in forms(operators()[name]):
+        found = run(form, candidate_with(operators()[name], form, "float32"), "quick", seed=3)
+        assert form.direct or compared(found), form
