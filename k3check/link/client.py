@@ -63,7 +63,7 @@ class _Progress:
     times: dict[str, float] = field(default_factory=dict)
     error: BaseException | None = None
     sockets: list[socket.socket] = field(default_factory=list)
-    through_tunnel: bool = False
+    received_at: float | None = None
     peer_is_proxy: bool = False
     wake: threading.Event = field(default_factory=threading.Event)
     finished: bool = False
@@ -197,7 +197,16 @@ class Client:
     def refine(self, exchange: Exchange) -> Exchange:
         """The same exchange, told apart further where its end alone does not tell."""
         failure = exchange.failure
-        if failure is None or failure.kind not in (FailureKind.CLOSED, FailureKind.NOT_HTTP):
+        if failure is None:
+            return exchange
+        if failure.kind in (FailureKind.TLS_EXPIRED, FailureKind.TLS_NOT_YET_VALID):
+            from k3check.link import clock
+
+            if self._proxy.url:
+                return exchange  # the server is not to be reached past the proxy
+            found = clock.refined(failure, self._base, self._request)
+            return exchange if found is failure else replace(exchange, failure=found)
+        if failure.kind not in (FailureKind.CLOSED, FailureKind.NOT_HTTP):
             return exchange
         kind = self._sniffed()
         return replace(exchange, failure=replace(failure, kind=kind)) if kind else exchange
@@ -238,6 +247,7 @@ class Client:
 
     def _receive(self, call: Call, progress: _Progress, response: httpx.Response) -> None:
         progress.status = response.status_code
+        progress.received_at = time.time()
         progress.times["first_byte"] = time.monotonic() - progress.started
         progress.stage = Stage.BODY
         progress.headers = _bounded_headers(response)
@@ -293,6 +303,7 @@ class Client:
             failure=failure,
             times=times,
             proxy=self._proxy.shown,
+            received_at=progress.received_at,
         )
 
     def _at_proxy(self, progress: _Progress, stage: Stage) -> bool:

@@ -28,6 +28,7 @@ class FailureKind(StrEnum):
     TLS_HOSTNAME = "tls-hostname"
     TLS_EXPIRED = "tls-expired"
     TLS_NOT_YET_VALID = "tls-not-yet-valid"
+    TLS_CLOCK = "tls-clock"
     TLS_VERSION = "tls-version"
     TLS_CLIENT_CERTIFICATE = "tls-client-certificate"
     TLS_OTHER = "tls-other"
@@ -87,6 +88,7 @@ class Failure:
         text: its message, unredacted.
         peer: ``host:port`` that failed: the endpoint or the proxy.
         at_proxy: the failing peer is the proxy.
+        server_time: the server's clock in seconds since the epoch, where it was asked for.
     """
 
     kind: FailureKind
@@ -95,6 +97,7 @@ class Failure:
     text: str
     peer: str = ""
     at_proxy: bool = False
+    server_time: float | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,7 @@ class Exchange:
         attempts: every try, the last one being this.
         give_up: why no further try was made although the last one could heal.
         wait_asked_s: the server's Retry-After in seconds, None without one.
+        received_at: when the headers arrived, in seconds since the epoch by our clock.
     """
 
     call: Call
@@ -188,6 +192,7 @@ class Exchange:
     attempts: tuple[Attempt, ...] = ()
     give_up: str = ""
     wait_asked_s: float | None = None
+    received_at: float | None = None
 
     @property
     def media_type(self) -> str:

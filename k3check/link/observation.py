@@ -134,6 +134,23 @@ class Observation:
         return answers.from_chat(self.document)
 
     @cached_property
+    def server_time(self) -> float | None:
+        """When the response was made by its server's clock; None if it does not say."""
+        if self.exchange.failure is not None:
+            return self.exchange.failure.server_time
+        if "date" not in self.exchange.headers:
+            return None
+        from k3check.link import clock
+
+        return clock.server_time(self.exchange.headers)
+
+    @property
+    def skew_s(self) -> float:
+        """Seconds that this machine's clock is ahead of the server's; 0 if it is not known."""
+        ours = self.exchange.received_at
+        return 0.0 if ours is None or self.server_time is None else ours - self.server_time
+
+    @cached_property
     def words(self) -> str:
         """Everything of an error that can be searched, in lower case."""
         words = self.error.words

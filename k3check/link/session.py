@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from k3check.link.request import LinkRequest
 
 
+# How far this machine's clock may be off before that is worth a note where nothing failed by it.
+NOTED_SKEW_S = 300.0
+
+
 @dataclass(frozen=True)
 class Result:
     """One exchange of a probe and what explains it."""
@@ -67,6 +71,7 @@ class Session:
         dropped: request fields that the endpoint refused.
         sampling: whether configured sampling parameters are still sent.
         family: the software that answered, once known.
+        told: what is said once in a run and has been said.
     """
 
     request: LinkRequest
@@ -86,6 +91,7 @@ class Session:
     dropped: set[str] = field(default_factory=set)
     renamed: dict[str, str] = field(default_factory=dict)
     family: str = ""
+    told: set[str] = field(default_factory=set)
     _client: Client | None = None
 
     @classmethod
@@ -177,10 +183,23 @@ class Session:
             self.family = seen.family
         if wire != "models" and seen.ok:
             self.chargeable += 1
+        clock = self._clock(seen, hits)
         if seen.answer is not None and seen.answer.usage is not None:
             usage = seen.answer.usage
             self.tokens += (usage.prompt or 0) + (usage.completion or 0)
-        return Result(seen, hits, self._remarks(exchange))
+        return Result(seen, hits, (*self._remarks(exchange), *clock))
+
+    def _clock(self, seen: Observation, hits: tuple[Hit, ...]) -> tuple[Message, ...]:
+        """A note, once in a run, that this machine's clock is wrong where nothing fails by it."""
+        if "clock" in self.told or abs(seen.skew_s) < NOTED_SKEW_S or seen.server_time is None:
+            return ()
+        self.told.add("clock")
+        if any(hit.row.code == "K3L-213" for hit in hits):
+            return ()
+        from k3check.link.clock import shown
+
+        ours = shown(seen.exchange.received_at or 0.0)
+        return (Message("K3L-916", {"ours": ours, "theirs": shown(seen.server_time)}),)
 
     def _remarks(self, exchange: Exchange) -> tuple[Message, ...]:
         """Notes about how an exchange went, whatever its diagnosis."""

@@ -198,6 +198,10 @@ def walk(base: Base, proxy: ProxyChoice, request: LinkRequest) -> Path:
             path.times["proxy"] = time.monotonic() - begun
         if base.scheme == "https" and path.failure is None:
             path.failure = _handshake(path, found, base, request, proxy)
+            if path.failure is not None and not proxy.url:
+                from k3check.link import clock
+
+                path.failure = clock.refined(path.failure, base, request)
     finally:
         found.close()
     return path

@@ -10,14 +10,20 @@ import gzip
 import json
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
+from k3check.link.request import Secret
 from tests.link.faulty import answer, chunk, http, sse
 
 if TYPE_CHECKING:
     from tests.link.faulty import Connection, Request
 
 NONCE = "k3-nonce"
+NOW = datetime.now(UTC)
+# The shape of a JSON Web Token.
+TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3MDAwMDAwMDB9.c2lnbmF0dXJlLWNhbmFyeQ"
 
 
 @dataclass(frozen=True)
@@ -293,6 +299,19 @@ HTTP = (
       http(401, {"type": "error", "error": {"type": "authentication_error",
                                             "message": "invalid api key"}, "request_id": "r1"}),
       wire="anthropic", auth="x-api-key", pretend="https://gateway.test"),
+    F("signed key, clock two hours off", "K3L-213",
+      http(401, {"error": {"message": "invalid token", "type": "auth"}}, headers=((
+          "Date", format_datetime(NOW - timedelta(hours=2), usegmt=True)),)),
+      request={"api_key": Secret(TOKEN)}),
+    F("signature expired, clock a day behind", "K3L-213",
+      http(403, {"message": "Signature has expired"}, headers=((
+          "Date", format_datetime(NOW + timedelta(days=1), usegmt=True)),))),
+    F("signed key, clock right", "K3L-200",
+      http(401, {"error": {"message": "no", "type": "auth"}}, headers=((
+          "Date", format_datetime(NOW, usegmt=True)),)), request={"api_key": Secret(TOKEN)}),
+    F("another key, clock two hours off", "K3L-200",
+      http(401, {"error": {"message": "no", "type": "auth"}}, headers=((
+          "Date", format_datetime(NOW - timedelta(hours=2), usegmt=True)),))),
     # Permissions and money.
     F("new-api: user without quota", "K3L-215",
       error(403, f"用户额度不足, 剩余额度: ¥0.00 {RID}", "new_api_error",

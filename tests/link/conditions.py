@@ -14,6 +14,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
 from k3check.link import client as client_module
@@ -219,6 +220,7 @@ def tls(
     until: int = 30,
     since: int = -30,
     change: Callable[[ssl.SSLContext], None] | None = None,
+    date: int | None = None,
 ) -> Callable[[Bench], Any]:
     """A TLS server with a certificate of a private authority."""
 
@@ -240,7 +242,10 @@ def tls(
             file = bench.folder / "ca.pem"
             ca.cert_pem.write_to_path(str(file))
             bench.env["SSL_CERT_FILE"] = str(file)
-        with FaultyServer([http(200, answer())], tls=made) as server:
+        headers: tuple[tuple[str, str], ...] = ()
+        if date is not None:
+            headers = (("Date", format_datetime(now + dt.timedelta(days=date), usegmt=True)),)
+        with FaultyServer([http(200, answer(), headers=headers)], tls=made) as server:
             yield {"base_url": server.base_url}
 
     return make
@@ -325,6 +330,10 @@ CONDITIONS = (
     C("certificate of another name", "K3L-124", tls(name="gateway.test"), "trustme"),
     C("expired certificate", "K3L-125", tls(until=-1), "trustme"),
     C("certificate of the future", "K3L-126", tls(since=1, until=40), "trustme"),
+    C("expired by this machine's clock alone", "K3L-133", tls(until=-1, date=-2), "trustme"),
+    C("expired by both clocks", "K3L-125", tls(until=-2, date=-1), "trustme"),
+    C("not valid yet by this machine's clock alone", "K3L-133",
+      tls(since=1, until=40, date=2), "trustme"),
     C("no common cipher", "K3L-127", tls(change=old_cipher), "trustme"),
     C("client certificate demanded", "K3L-128", tls(change=client_certificate), "trustme"),
 )  # fmt: skip

@@ -5,6 +5,7 @@ Source: section D2 of the link specification.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from k3check.link.diagnosis.row import Heals, Level, Phase, Row, Tier
@@ -127,6 +128,15 @@ def _endless(seen: Observation) -> bool:
     )
 
 
+def _clock(seen: Observation) -> Found:
+    """A certificate that is valid by the server's clock and not by ours."""
+    if not kind(K.TLS_CLOCK)(seen) or seen.server_time is None:
+        return None
+    from k3check.link.clock import shown
+
+    return {"ours": shown(time.time()), "theirs": shown(seen.server_time)}
+
+
 def _row(
     code: str,
     slug: str,
@@ -166,6 +176,7 @@ ROWS = (
     _row("K3L-124", "tls.host-mismatch", Phase.TLS, kind(K.TLS_HOSTNAME), (47,)),
     _row("K3L-125", "tls.expired", Phase.TLS, kind(K.TLS_EXPIRED), (48,)),
     _row("K3L-126", "tls.not-yet-valid", Phase.TLS, kind(K.TLS_NOT_YET_VALID), (49,)),
+    _row("K3L-133", "tls.clock", Phase.TLS, _clock, (49,), confidence=_MEDIUM),
     _row("K3L-127", "tls.version", Phase.TLS, kind(K.TLS_VERSION), (50,)),
     _row("K3L-128", "tls.client-certificate", Phase.TLS, kind(K.TLS_CLIENT_CERTIFICATE), (51,)),
     _row("K3L-131", "tls.ca-file", Phase.TLS, kind(K.CA_FILE), (46,)),

@@ -5,6 +5,7 @@ Sources: sections A6, C and D3 of the link specification.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -104,6 +105,30 @@ def _litellm_no_key(seen: Observation) -> bool:
         and seen.exchange.media_type == "text/plain"
         and seen.text.strip() == "Internal Server Error"
     )
+
+
+# A key that is signed anew for a few minutes at a time: a JSON Web Token.
+_TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
+_TIMED = (
+    "timestamp", "signature has expired", "signature expired", "request time too skewed",
+    "requesttimetooskewed", "used before issued", "not yet valid", "clock", "时间戳",
+)  # fmt: skip
+
+
+def _clock(seen: Observation) -> Found:
+    """A signed key is refused, and this machine's clock is wrong."""
+    if not refused(seen) or seen.status not in (400, 401, 403):
+        return None
+    key = seen.request.api_key
+    signed = key is not None and seen.status == 401 and bool(_TOKEN.fullmatch(key.reveal().strip()))
+    if not signed and not seen.says(*_TIMED):
+        return None
+    from k3check.link import clock
+
+    if abs(seen.skew_s) < clock.SIGNATURE_S or seen.server_time is None:
+        return None
+    ours = clock.shown(seen.exchange.received_at or 0.0)
+    return {"ours": ours, "theirs": clock.shown(seen.server_time)}
 
 
 def _auth_page(seen: Observation) -> bool:
@@ -219,6 +244,7 @@ ROWS = (
     http_row("K3L-010", "url.anthropic-base", Tier.BASE, _anthropic_base, (14,)),
     http_row("K3L-009", "url.openai-base", Tier.BASE, _openai_base, (13,)),
     http_row("K3L-017", "url.web-page", Tier.BASE, _web_page, (121,)),
+    http_row("K3L-213", "auth.clock-skew", Tier.BASE, _clock, (49,), confidence=MEDIUM),
     http_row("K3L-062", "proxy.loopback", Tier.BASE, _loopback_proxy, (56,), confidence=MEDIUM),
     # The family's own wording.
     http_row("K3L-204", "auth.token-missing", Tier.FAMILY,
