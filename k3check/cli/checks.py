@@ -252,7 +252,7 @@ def _ops(
     request = from_config.request(result.loaded, asked)
     request = replace(request, hidden=work.key_variables(result.loaded, key_variable))
     found = run.check(request, listener)
-    result.findings += found.findings
+    result.findings += from_config.noted(request, found.findings)
     result.environment.update(found.environment)
     if not demo:
         result.remarks += from_config.remarks(request)

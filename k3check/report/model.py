@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: In a diagnosis's values: the code of another mistake that is there together with this one.
 TOGETHER = "together_with"
 
+#: The code of the note that no operator of the user's was under test.
+BUILT_IN_ONLY = "K3C-096"
+
 
 class Outcome(StrEnum):
     """What became of a check."""
@@ -121,6 +124,12 @@ class Report:
     config_path: str | None = None
     config_dialect: str | None = None
     config_notes: Sequence[Message] = ()
+
+    @property
+    def built_in_note(self) -> Message | None:
+        """The note that none of the operators that were checked is the user's; None if one is."""
+        notes = (note for finding in self.findings for note in finding.notes)
+        return next((note for note in notes if note.code == BUILT_IN_ONLY), None)
 
     def counts(self) -> dict[Outcome, int]:
         """Number of findings per outcome, every outcome present."""

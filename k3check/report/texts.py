@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from k3check import hints
-from k3check.report.model import Diagnosis, Finding, Message, Outcome
+from k3check.report.model import BUILT_IN_ONLY, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from k3check.report.model import Report
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,9 @@ LABELS: dict[str, dict[str, str]] = {
         "warnings": "warnings",
         "also": "also",
         "again": "as for {check} [{code}]",
+        "built_in": "built-in operators only",
+        "same": "{count} more: the same, at the same place",
+        "same_one": "1 more: the same, at the same place",
         "or": "or",
         "and": "and",
         "residual": "residual {residual} x baseline error",
@@ -101,6 +106,9 @@ LABELS: dict[str, dict[str, str]] = {
         "warnings": "警告",
         "also": "另外",
         "again": "同 {check} [{code}]",
+        "built_in": "仅内置算子",
+        "same": "另有 {count} 项：在同一位置、同样的方式",
+        "same_one": "另有 1 项：在同一位置、同样的方式",
         "or": "或",
         "and": "以及",
         "residual": "残差为基线误差的 {residual} 倍",
@@ -205,9 +213,18 @@ def reason_of(finding: Finding, lang: str) -> str:
 
 
 def other_notes(finding: Finding) -> Sequence[Message]:
-    """A finding's notes without the one that :func:`reason_of` already says."""
+    """A finding's notes without those that :func:`reason_of` and the summary already say."""
     said = finding.outcome is Outcome.SKIPPED and finding.hint is None
-    return finding.notes[1:] if said else finding.notes
+    notes = finding.notes[1:] if said else finding.notes
+    return [note for note in notes if note.code != BUILT_IN_ONLY]
+
+
+def verdict_word(report: Report, lang: str) -> str:
+    """The verdict, and what a reader must not take it for."""
+    word = outcome_word(report.verdict, lang)
+    if report.built_in_note is None:
+        return word
+    return f"{word} ({label('built_in', lang)})"
 
 
 def outcome_word(outcome: Outcome, lang: str) -> str:

@@ -99,7 +99,7 @@ class Conversation:
         printed = self._worker.printed(message["offset"])
         if finding.outcome.is_failure and printed:
             finding = replace(finding, evidence={**finding.evidence, "printed": printed})
-        self._run.add(finding)
+        self._run.add(finding, lost=bool(message["replace"]))
 
     def _hung(self, limit_s: float) -> None:
         """The deadline has passed."""
@@ -136,7 +136,7 @@ class Conversation:
         evidence["printed"] = self._worker.printed()
         evidence = {key: value for key, value in evidence.items() if value != ""}
         took = time.monotonic() - self._began
-        self._run.add(finding_of(self._check, outcome, hint, evidence, took))
+        self._run.add(finding_of(self._check, outcome, hint, evidence, took), lost=True)
 
     def _no_start(self, found: str, stack: str, *, hung: bool) -> None:
         """The worker is lost between checks: an error of the input if it is the first one.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 from k3check.config.names import ALIASES, DType
 from k3check.config.problems import nearest, problem
 from k3check.operators.names import OPERATORS, SUITES
-from k3check.report.model import Message
+from k3check.report.model import BUILT_IN_ONLY, Message
 from k3check.run.request import CandidateSpec, OpsRequest
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from k3check.config.load import Loaded
     from k3check.config.models import OperatorConfig
     from k3check.errors import UsageError
+    from k3check.report.model import Finding
 
 DTYPES: tuple[str, ...] = get_args(DType)
 # The operators that are another function in another model; the others have one form.
@@ -95,13 +96,23 @@ def request(loaded: Loaded, options: OpsOptions) -> OpsRequest:
 
 def remarks(asked: OpsRequest) -> tuple[Message, ...]:
     """What the reader must know about what was not checked."""
-    if not asked.candidates:
-        return (Message("K3C-096"),)
     if not asked.only_configured:
         return ()
     names = ", ".join(asked.candidates)
     suites = " ".join(dict.fromkeys(OPERATORS[name] for name in asked.candidates))
     return (Message("K3C-090", {"names": names, "suites": suites}),)
+
+
+def noted(asked: OpsRequest, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; where no operator of the user's is among them, the first one says so.
+
+    It is a note of a check, so that a saved report and every format have it.
+    """
+    yours = {name for name, spec in asked.candidates.items() if spec.target is not None}
+    if not findings or any(finding.operator in yours for finding in findings):
+        return list(findings)
+    first, *rest = findings
+    return [replace(first, notes=(*first.notes, Message(BUILT_IN_ONLY))), *rest]
 
 
 def _from_file(loaded: Loaded) -> dict[str, CandidateSpec]:

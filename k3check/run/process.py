@@ -24,6 +24,7 @@ from k3check.run import printed
 from k3check.run.wire import BrokenWireError, Receiver
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     from k3check.run.request import OpsRequest
@@ -64,13 +65,16 @@ class Worker:
     A context manager: leaving it kills the process and everything that it started.
     """
 
-    def __init__(self, request: OpsRequest, *, skip: int, plan: str) -> None:
+    def __init__(
+        self, request: OpsRequest, *, skip: int, plan: str, omit: Sequence[str] = ()
+    ) -> None:
         """Start the process.
 
         Args:
             request: what to check.
             skip: how many checks of the plan are done already.
             plan: where the function that plans is, ``module:function``.
+            omit: operators whose checks are not run.
 
         Raises:
             InternalError: the process cannot be started.
@@ -90,7 +94,8 @@ class Worker:
             self._read_fd, write_fd = os.pipe()
             files.callback(os.close, self._read_fd)
             try:
-                order.write(json.dumps({"request": request.to_json(), "skip": skip}).encode())
+                said = {"request": request.to_json(), "skip": skip, "omit": list(omit)}
+                order.write(json.dumps(said).encode())
                 order.seek(0)
                 fds = (order.fileno(), write_fd, self._stack.fileno())
                 self._process = self._spawn(request, fds, plan)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.errors import InternalError
 from k3check.report.model import Finding, Message, Outcome
+from k3check.report.repeats import ending
 from k3check.run.conversation import Conversation, Planned, finding_of, usage_error
 from k3check.run.process import Worker
 
@@ -25,6 +26,9 @@ STARTING_LIMIT_S = 120.0
 
 #: Workers in a row that may die before they start a check.
 _BARREN_WORKERS = 2
+
+#: Workers in a row that one operator may cost in the same way; its other checks are passed over.
+_LOST_ALIKE = 3
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ def check(
 ) -> RunResult:
     """Run operator checks in a worker process that alone imports torch and the targets.
 
-    A check whose worker dies or hangs is a finding; a new worker goes on after it.
+    A check whose worker dies or hangs is a finding; a new worker goes on after it. An operator that
+    does so in the same way again and again is left: its other checks are skipped.
 
     Args:
         request: what to check.
@@ -80,6 +85,8 @@ class Run:
         self._findings: list[Finding] = []
         self._environment: dict[str, Any] = {}
         self._barren = 0
+        self._losses: dict[str, list[Finding]] = {}  # of an operator, in a row and alike
+        self._left: dict[str, Message] = {}  # operators that are not called any more, and why
 
     def run(self) -> RunResult:
         """Workers one after the other until every check has its finding."""
@@ -87,9 +94,13 @@ class Run:
             if self._barren == _BARREN_WORKERS:
                 self._give_up()
                 break
-            with Worker(self._request, skip=len(self._findings), plan=self._plan) as worker:
+            omit = tuple(self._left)
+            with Worker(
+                self._request, skip=len(self._findings), omit=omit, plan=self._plan
+            ) as worker:
                 self._barren += 1  # until a check starts
                 Conversation(self, worker).follow()
+            self._pass_over()
         return RunResult(tuple(self._findings), self._environment)
 
     @property
@@ -123,15 +134,49 @@ class Run:
     def start(self) -> Planned:
         """The next check starts."""
         assert self._planned is not None, "a worker plans before it starts a check"
+        self._pass_over()
         check = self._planned[len(self._findings)]
         self._barren = 0
         self._listener.started(check.id, check.title)
         return check
 
-    def add(self, finding: Finding) -> None:
-        """The check that started last has its finding."""
+    def add(self, finding: Finding, *, lost: bool = False) -> None:
+        """The check that started last has its finding.
+
+        Args:
+            finding: what it found.
+            lost: the check cost the worker, so that the next one needs a new one.
+        """
         self._findings.append(finding)
         self._listener.finished(finding)
+        if finding.operator is not None and finding.outcome is not Outcome.SKIPPED:
+            self._count(finding.operator, finding, lost=lost)
+
+    def _count(self, operator: str, finding: Finding, *, lost: bool) -> None:
+        """Leave an operator that has cost several workers in a row in one and the same way.
+
+        A plain exception costs nothing: however many there are, every case is looked at.
+        """
+        alike = self._losses.setdefault(operator, [])
+        if not lost or (alike and ending(alike[0]) != ending(finding)):
+            alike.clear()
+        if lost:
+            alike.append(finding)
+        if len(alike) == _LOST_ALIKE:
+            code = finding.hint.code if finding.hint is not None else finding.outcome.value
+            values = {"count": _LOST_ALIKE, "check": alike[0].id, "code": code}
+            self._left[operator] = Message("K3O-031", values)
+
+    def _pass_over(self) -> None:
+        """Say of the next checks, as far as their operators are left, that they do not run."""
+        if self._planned is None:
+            return
+        for check in self._planned[len(self._findings) :]:
+            if check.operator not in self._left:
+                return
+            self._listener.started(check.id, check.title)
+            hint = self._left[check.operator]
+            self.add(finding_of(check, Outcome.SKIPPED, hint, {}, 0.0))
 
     def diagnosing(self, operator: str) -> None:
         """The worker looks for the mistake of an operator whose checks are done."""
@@ -141,12 +186,15 @@ class Run:
         """Put what became known later into findings that are there; only they can be amended.
 
         The outcome, what was printed and the time stay what they were when the check ended.
+        Evidence that is None by now has been said in other words, and is taken out.
         """
         amended = {finding.id: finding for finding in findings}
         for i, finding in enumerate(self._findings):
             new = amended.get(finding.id)
             if new is not None:
+                said = {name for name, value in new.evidence.items() if value is None}
                 evidence = {**finding.evidence, **new.evidence}
+                evidence = {name: v for name, v in evidence.items() if name not in said}
                 self._findings[i] = replace(
                     finding, diagnoses=new.diagnoses, hint=new.hint, evidence=evidence
                 )

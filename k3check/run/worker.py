@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from k3check import hints
 from k3check.errors import NothingToCheck, UsageError
 from k3check.report.model import Finding, Message, Outcome
+from k3check.run.built_in import told_apart
 from k3check.run.candidate_error import CandidateError, classify, guarded, one_line
 from k3check.run.environment import describe
 from k3check.run.request import CandidateSpec, OpsRequest
@@ -61,7 +62,7 @@ def main(argv: Sequence[str]) -> NoReturn:
     sender = Sender(pipe_fd)
     os.register_at_fork(after_in_child=lambda: _close(pipe_fd, stack_fd))
     try:
-        _work(request, order["skip"], argv[4], sender)
+        _work(request, order["skip"], order["omit"], argv[4], sender)
     except UsageError as error:
         sender.send("usage", error=usage_to_plain(error))
     except NothingToCheck as error:
@@ -72,16 +73,18 @@ def main(argv: Sequence[str]) -> NoReturn:
     os._exit(0)
 
 
-def _work(request: OpsRequest, skip: int, plan: str, sender: Sender) -> None:
-    """Plan the checks and run those that are not done yet."""
+def _work(request: OpsRequest, skip: int, omit: Sequence[str], plan: str, sender: Sender) -> None:
+    """Plan the checks and run those that are not done yet, of operators that are not left."""
     output = _Output()
     sender.send("phase", phase="torch")
     torch = _import_torch()
     sender.send("phase", phase="plan")
-    checks = _planner(plan, request)(request, _loader(request, sender))
+    checks = told_apart(_planner(plan, request)(request, _loader(request, sender)), request)
     sender.send("environment", environment=describe(torch))
     sender.send("planned", checks=[_announce(check) for check in checks])
     for check in checks[skip:]:
+        if check.operator in omit:
+            continue
         _restore(torch, request.directory)
         output.restore()
         sender.send("started", offset=output.size())

@@ -316,12 +316,19 @@ def test_all_without_an_endpoint_says_how_to_check_operators_alone(
 
 
 def test_built_in_operators_are_said_to_be_built_in(
-    k3check: Callable[..., Done], worker: FakeRun
+    k3check: Callable[..., Done], worker: FakeRun, tmp_path: Path
 ) -> None:
-    assert "[K3C-096]" in k3check("ops").out
-    assert "[K3C-096]" in k3check("ops", "kda").out
-    assert "[K3C-096]" not in k3check("ops", "--operator", "kda_step=a:b").out
-    assert "[K3C-096]" not in k3check("ops", "--demo").out
+    said = "no operator of yours was checked. Name one with --operator NAME=TARGET or an"
+    for arguments in (("ops",), ("ops", "kda"), ("ops", "--demo"), ("ops", "-q"), ("all",)):
+        out = k3check(*arguments).out
+        assert said in " ".join(out.split())
+        assert "(built-in operators only): " in out.splitlines()[-1]
+    data = json.loads(k3check("ops", "--format", "json").out)
+    notes = [note["code"] for check in data["checks"] for note in check["notes"]]
+    assert notes.count("K3C-096") == 1
+    (tmp_path / "saved.json").write_text(json.dumps(data))
+    assert said in " ".join(k3check("report", "saved.json").out.split())
+    assert "built-in operators only" not in k3check("ops", "--operator", "kda_step=a:b").out
 
 
 @pytest.mark.usefixtures("my_key")

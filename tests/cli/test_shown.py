@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_a_pass_ends_with_its_summary(k3check: Callable[..., Done], worker: FakeRun) -> None:
     done = k3check("ops")
     assert done.code == 0
-    assert done.out.splitlines()[-1].startswith("pass: 1 pass in ")
+    assert done.out.splitlines()[-1].startswith("pass (built-in operators only): 1 pass in ")
     assert done.err == ""
     assert "\x1b" not in done.out
 
@@ -120,11 +120,11 @@ def test_colour_and_signs_follow_the_terminal(
 def test_chinese_falls_back_to_english_where_it_cannot_be_written(
     k3check: Callable[..., Done], worker: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "通过: 1 通过" in k3check("ops", "--lang", "zh").out
+    assert "通过 (仅内置算子): 1 通过" in k3check("ops", "--lang", "zh").out
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="latin-1"))
     assert k3check("ops", "--lang", "zh").code == 0
-    assert b"pass: 1 pass" in raw.getvalue()
+    assert b"pass (built-in operators only): 1 pass" in raw.getvalue()
 
 
 def test_init_writes_a_file_that_loads_and_is_not_overwritten(k3check: Callable[..., Done]) -> None:

@@ -137,6 +137,91 @@ def test_a_repeated_mistake_is_told_once_and_in_full_only_when_asked() -> None:
     assert full.count("Hand over the state") == 3
 
 
+LONG = "/a/long/folder" * 8 + "/kernels/kda.py"
+TRACE = f"""Traceback (most recent call last):
+  File "{LONG}", line 12, in chunk_kda
+    assert q.shape[1] % 64 == 0, f"expected a multiple of 64 tokens, found {{q.shape[1]}} tokens"
+AssertionError: expected a multiple of 64 tokens, found 65 tokens"""
+
+
+def crash(case: str, error: str = "AssertionError: 65 tokens", line: int = 12) -> Finding:
+    return finding(
+        id=f"kda_step/{case}",
+        outcome=Outcome.CRASHED,
+        hint=Message("K3O-903"),
+        evidence={"error": error, "traceback": TRACE.replace("line 12", f"line {line}")},
+    )
+
+
+def test_a_traceback_can_be_copied() -> None:
+    for verbosity in (Verbosity.NORMAL, Verbosity.VERBOSE):
+        options = Options(verbosity=verbosity, look=Look(width=40))
+        lines = render("text", Report([crash("a")], "", 0.0), options).splitlines()
+        start = lines.index("      Traceback (most recent call last):")
+        assert [line[6:] for line in lines[start : start + 4]] == TRACE.splitlines()
+
+
+def test_a_long_traceback_keeps_its_end() -> None:
+    frames = "\n".join(f"frame {n}" for n in range(100))
+    text = render("text", one(evidence={"traceback": frames}), Options())
+    assert "frame 0\n" in text
+    assert "... 70 more lines: -v shows them\n" in text
+    assert text.count("frame ") == 30
+    assert "frame 99\n" in text
+
+
+def test_the_same_crash_is_shown_once_and_counted() -> None:
+    found = [
+        crash("a"),
+        crash("b", "AssertionError: 1 tokens"),
+        finding(id="kda_step/passes", outcome=Outcome.PASS),
+        crash("c"),
+        crash("elsewhere", line=99),
+        crash("other", "TypeError: no"),
+        replace(crash("d"), operator="kda_gate"),
+    ]
+    text = render("text", Report(found, "", 0.0), Options())
+    assert text.count("Traceback (most") == 4
+    assert text.count("2 more: the same, at the same place") == 1
+    assert "as for" not in text
+    for check in found:  # each still has its own line
+        assert check.id in text
+    verbose = render("text", Report(found, "", 0.0), Options(verbosity=Verbosity.VERBOSE))
+    assert verbose.count("Traceback (most") == 6
+
+
+def test_the_reason_of_skipped_checks_is_said_once_in_a_row() -> None:
+    left = [
+        finding(id=f"kda_step/{n}", outcome=Outcome.SKIPPED, hint=Message("K3O-905"))
+        for n in range(4)
+    ]
+    left.insert(2, finding(id="kda_step/ran", outcome=Outcome.PASS))
+    report = Report(left, "", 0.0)
+    assert render("text", report, Options()).count("where bfloat16 was declared") == 2
+    verbose = render("text", report, Options(verbosity=Verbosity.VERBOSE))
+    assert verbose.count("where bfloat16 was declared") == 4
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_says_that_no_operator_of_the_users_was_checked(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = replace(hints.get("K3O-904"), title={"en": "only ours", "zh": "z"})
+    monkeypatch.setattr(hints, "_entries", lambda: {"K3C-096": entry})
+    monkeypatch.setattr(hints, "_one", {"K3C-096": entry}.get)
+    for outcome in (Outcome.PASS, Outcome.FAIL, Outcome.SKIPPED):
+        report = one(outcome=outcome, notes=(Message("K3O-1"), Message("K3C-096")))
+        said = render(name, report, Options(verbosity=Verbosity.QUIET))
+        assert "only ours" in said
+        if name not in ("json", "junit"):
+            assert "(built-in operators only)" in said
+        again = render(name, parse(render("json", report, Options()), "f"), Options())
+        assert "only ours" in again
+        plain = render(name, one(outcome=outcome), Options())
+        assert "only ours" not in plain
+        assert "built-in" not in plain
+
+
 def test_text_shows_the_worst_metric_of_each_tensor() -> None:
     values = {
         "output.a": 2.0,

@@ -207,3 +207,22 @@ def tells_inherited_files():
     code = "import os; print([n for n in os.listdir('/proc/self/fd') if int(n) > 2])"
     listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     return listed.stdout.count(",")
+
+
+_calls = Path("calls")
+
+
+def _calls_so_far():
+    with _calls.open("a") as file:
+        file.write("x")
+    return len(_calls.read_text())
+
+
+def exits_differently():
+    os._exit(_calls_so_far())
+
+
+def hangs_but_for_the_third_time():
+    if _calls_so_far() == 3:
+        return 1
+    return time.sleep(60)

@@ -40,6 +40,25 @@ def _check(name, target):
     )
 
 
+def five_each(request, load_target):
+    """Five checks of each candidate, and one of all at the end that no operator has."""
+    checks = []
+    for name, spec in request.candidates.items():
+        target = load_target(spec)
+        for n in range(5):
+            check = _check(name, target)
+            checks.append(_numbered(check, n))
+    checks.append(_check("last", lambda: 1))
+    checks[-1].operator = None
+    return checks
+
+
+def _numbered(check, n):
+    run, check.id = check.run, f"{check.operator}/{n}"
+    check.run = lambda: replace(run(), id=check.id)
+    return check
+
+
 def amends_both(request, load_target):
     """Two checks that fail; after the second one, both get a diagnosis and one invents a third."""
     checks = [_check("first", lambda: "fail"), _check("second", lambda: "fail")]

@@ -7,7 +7,8 @@ import pytest
 from k3check.config.load import load
 from k3check.errors import UsageError
 from k3check.operators.names import OPERATORS, SUITES
-from k3check.run.from_config import OpsOptions, remarks, request
+from k3check.report.model import Finding, Outcome
+from k3check.run.from_config import OpsOptions, noted, remarks, request
 from k3check.run.request import OpsRequest
 
 if TYPE_CHECKING:
@@ -54,7 +55,27 @@ def test_without_anything_every_built_in_is_checked(bare: Loaded) -> None:
     assert asked.candidates == {}
     assert not asked.only_configured
     assert asked.tolerance is None
-    assert [note.code for note in remarks(asked)] == ["K3C-096"]  # it says so
+    assert remarks(asked) == ()  # the findings say so, see below
+
+
+def found(operator: str | None, suite: str = "kda") -> Finding:
+    return Finding(f"{operator}/x", suite, operator, "x", Outcome.PASS, "t")
+
+
+def test_findings_without_an_operator_of_the_users_say_so(bare: Loaded, configured: Loaded) -> None:
+    built_in, yours = found("kda_step"), found("kda_chunk")
+    noted_codes = [
+        [n.code for n in f.notes] for f in noted(request(bare, OpsOptions()), [yours] * 2)
+    ]
+    assert noted_codes == [["K3C-096"], []]
+    asked = request(configured, OpsOptions())
+    assert noted(asked, [built_in, yours]) == [built_in, yours]
+    # one is configured, but what was asked for leaves it out
+    assert [n.code for n in noted(asked, [built_in])[0].notes] == ["K3C-096"]
+    # a recipe alone is no operator
+    only = request(bare, OpsOptions(semantics=("kda_chunk=article",)))
+    assert [n.code for n in noted(only, [yours])[0].notes] == ["K3C-096"]
+    assert noted(asked, []) == []
 
 
 def test_an_operator_from_the_file_arrives_as_it_is_described(configured: Loaded) -> None:

@@ -352,3 +352,48 @@ def test_findings_are_amended_after_the_last_check(run):
         assert [d.code for d in finding.diagnoses] == ["K3O-155"]
         assert finding.hint.code == "K3O-155"
         assert finding.evidence == {"value": "fail"}
+
+
+def outcomes(result, operator):
+    return [f.outcome.value for f in result.findings if f.operator == operator]
+
+
+def test_an_operator_that_hangs_in_every_case_is_left_after_three(run, recorder):
+    listener = recorder()
+    started = time.monotonic()
+    result = run("hangs", "good", timeout_s=0.5, plan=planned_by("five_each"), listener=listener)
+    assert time.monotonic() - started < 40
+    assert outcomes(result, "hangs") == ["timed_out"] * 3 + ["skipped"] * 2
+    assert outcomes(result, "good") == ["pass"] * 5
+    assert result.findings[-1].outcome is Outcome.PASS
+    ids = [*(f"{name}/{n}" for name in ("hangs", "good") for n in range(5)), "last/call"]
+    assert listener.events == [
+        ("planned", 11), *((kind, i) for i in ids for kind in ("started", "finished")),
+    ]  # fmt: skip
+    left = result.findings[3]
+    assert left.hint.code == "K3O-031"
+    assert left.hint.values == {"count": 3, "check": "hangs/0", "code": "K3O-022"}
+    for lang in hints.LANGUAGES:
+        assert "hangs/0" in hints.title("K3O-031", lang, left.hint.values)
+        assert "<" not in hints.title("K3O-031", lang, left.hint.values)
+
+
+def test_an_operator_that_crashes_the_process_in_every_case_is_left_after_three(run):
+    result = run("segfaults", plan=planned_by("five_each"))
+    assert outcomes(result, "segfaults") == ["crashed"] * 3 + ["skipped"] * 2
+
+
+def test_what_ends_in_different_ways_or_not_in_a_row_is_tried_again(run):
+    result = run("exits_differently", plan=planned_by("five_each"))
+    assert outcomes(result, "exits_differently") == ["crashed"] * 5
+
+
+def test_a_check_that_ends_well_starts_the_count_again(run):
+    name = "hangs_but_for_the_third_time"
+    result = run(name, timeout_s=0.5, plan=planned_by("five_each"))
+    assert outcomes(result, name) == ["timed_out", "timed_out", "pass", "timed_out", "timed_out"]
+
+
+def test_exceptions_are_cheap_and_every_case_is_looked_at(run):
+    result = run("raises", plan=planned_by("five_each"))
+    assert outcomes(result, "raises") == ["crashed"] * 5

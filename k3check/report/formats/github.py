@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from k3check.report.clean import one_line, seconds
 from k3check.report.formats.lines import details, warnings
 from k3check.report.model import Outcome
-from k3check.report.texts import note_of, other_notes, outcome_word, summary_line
+from k3check.report.texts import note_of, other_notes, outcome_word, summary_line, verdict_word
 
 if TYPE_CHECKING:
     from k3check.report.formats import Options
@@ -35,7 +35,10 @@ def render(report: Report, options: Options) -> str:
         f"::notice title={_property(one_line(note.code))}::{_data(one_line(note_of(note, lang)))}"
         for note in report.config_notes
     ]
-    verdict = outcome_word(report.verdict, lang)
+    if report.built_in_note is not None:
+        said = one_line(note_of(report.built_in_note, lang))
+        lines.append(f"::notice title={report.built_in_note.code}::{_data(said)}")
+    verdict = verdict_word(report, lang)
     lines.append(
         f"k3check: {verdict}: {summary_line(report.counts(), lang)}, {seconds(report.duration_s)}"
     )

@@ -10,7 +10,15 @@ from k3check import __version__
 from k3check.report.clean import clean, number, one_line, plain, seconds
 from k3check.report.formats.lines import metrics, paragraphs, warnings
 from k3check.report.model import Outcome
-from k3check.report.texts import label, note_of, other_notes, outcome_word, reason_of, summary_line
+from k3check.report.texts import (
+    label,
+    note_of,
+    other_notes,
+    outcome_word,
+    reason_of,
+    summary_line,
+    verdict_word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +55,7 @@ def render(report: Report, options: Options) -> str:
 
 
 def _page(report: Report, lang: str) -> Iterator[str]:
-    verdict = outcome_word(report.verdict, lang)
+    verdict = verdict_word(report, lang)
     yield "<!doctype html>"
     yield f'<html lang="{"zh-CN" if lang == "zh" else "en"}"><head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -55,6 +63,8 @@ def _page(report: Report, lang: str) -> Iterator[str]:
     yield f'<h1>k3check: <span class="{report.verdict.value}">{escape(verdict)}</span></h1>'
     counted = summary_line(report.counts(), lang)
     yield f"<p>{escape(counted)} {label('in', lang)} {seconds(report.duration_s)}</p>"
+    if report.built_in_note is not None:
+        yield f"<p>{_text(note_of(report.built_in_note, lang))}</p>"
     for suite in dict.fromkeys(finding.suite for finding in report.findings):
         yield f"<section><h2>{_text(suite)}</h2>"
         for finding in report.findings:
@@ -95,7 +105,7 @@ def _rows(finding: Finding, lang: str) -> Iterator[tuple[str, str, str]]:
     if finding.outcome is Outcome.ACCEPTABLE:
         parts += warnings(finding, lang)
     for part in parts:
-        if part.kind == "evidence":
+        if part.kind in ("evidence", "trace"):
             yield part.kind, part.label, f"<pre>{escape(part.text)}</pre>"
         elif part.kind != "series":
             yield part.kind, part.label, _text(part.text)

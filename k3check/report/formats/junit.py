@@ -25,6 +25,8 @@ def render(report: Report, options: Options) -> str:
     for suite_name in dict.fromkeys(finding.suite for finding in report.findings):
         suite = TestSuite(clean(suite_name))
         suite.timestamp = report.started_at
+        if report.built_in_note is not None and suite_name != "link":
+            suite.add_property("note", one_line(note_of(report.built_in_note, options.lang)))
         for finding in report.findings:
             if finding.suite == suite_name:
                 suite.add_testcase(_case(finding, options))

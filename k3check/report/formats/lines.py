@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _LEADS = 3
 _EVIDENCE_LINES = 12
+# Where an exception came from: copied whole, so laid out as it is; the last lines say most.
+_TRACES = ("traceback", "stack")
+_TRACE_LINES = 30
 _SHORT = 40
 _SPARKLINE = 40  # a label, the line and its range fill 80 columns
 
@@ -154,10 +157,17 @@ def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Parag
     for key, value in finding.evidence.items():
         name = one_line(str(key)).replace("_", " ")
         text = plain(value).rstrip()
-        if len(text) <= _SHORT and "\n" not in text:
+        if key not in _TRACES and len(text) <= _SHORT and "\n" not in text:
             facts.append(f"{name} {text}")
             continue
         lines = text.split("\n")
+        if key in _TRACES:
+            hidden = len(lines) - _TRACE_LINES
+            if hidden > 0 and not everything:
+                head, tail = lines[: _TRACE_LINES // 3], lines[-(_TRACE_LINES * 2 // 3) :]
+                lines = [*head, label("cut", lang, count=hidden), *tail]
+            yield Paragraph("trace", name, "\n".join(lines))
+            continue
         if len(lines) > _EVIDENCE_LINES and not everything:
             hidden = len(lines) - _EVIDENCE_LINES
             lines = [*lines[:_EVIDENCE_LINES], label("cut", lang, count=hidden)]

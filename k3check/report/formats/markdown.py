@@ -9,7 +9,15 @@ from k3check import __version__
 from k3check.report.clean import one_line, seconds
 from k3check.report.formats.lines import paragraphs, warnings
 from k3check.report.model import Outcome
-from k3check.report.texts import label, note_of, other_notes, outcome_word, reason_of, summary_line
+from k3check.report.texts import (
+    label,
+    note_of,
+    other_notes,
+    outcome_word,
+    reason_of,
+    summary_line,
+    verdict_word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,11 +43,14 @@ def render(report: Report, options: Options) -> str:
 
 
 def _lines(report: Report, lang: str) -> Iterator[str]:
-    verdict = outcome_word(report.verdict, lang)
+    verdict = verdict_word(report, lang)
     yield f"## {_MARK[report.verdict]} k3check: {verdict}"
     yield ""
     counted = summary_line(report.counts(), lang)
     yield f"{counted} {label('in', lang)} {seconds(report.duration_s)} · k3check {__version__}"
+    if report.built_in_note is not None:
+        yield ""
+        yield _escape(note_of(report.built_in_note, lang))
     if report.findings:
         yield ""
         yield f"| | {label('check', lang)} | | {label('outcome', lang)} |"
@@ -79,7 +90,7 @@ def _section(finding: Finding, lang: str) -> Iterator[str]:
     yield f"### {_MARK[finding.outcome]} {_code(finding.id)}: {_escape(finding.title)}"
     yield ""
     for part in paragraphs(finding, lang, everything=True):
-        if part.kind in ("evidence", "series"):
+        if part.kind in ("evidence", "trace", "series"):
             yield f"- **{_escape(part.label)}**"
             yield ""
             yield from _block(part.text)

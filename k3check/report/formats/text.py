@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -13,6 +15,7 @@ from k3check.report.clean import one_line, plain, seconds
 from k3check.report.formats import Verbosity
 from k3check.report.formats.lines import Paragraph, metrics, paragraphs, series, warnings
 from k3check.report.model import Outcome
+from k3check.report.repeats import ending
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
 from k3check.report.texts import (
@@ -23,10 +26,11 @@ from k3check.report.texts import (
     reason_of,
     summary_line,
     title_of,
+    verdict_word,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -42,10 +46,29 @@ _SIGNS = {
     Outcome.TIMED_OUT: ("✗", "bold red"),
 }
 _STYLES = {"diagnosis": "bold", "fix": "bold", "more": "cyan", "evidence": "dim", "facts": "dim",
-           "warning": "yellow"}  # fmt: skip
+           "trace": "dim", "warning": "yellow"}  # fmt: skip
+# Printed line by line as they are: a traceback that is wrapped cannot be copied.
+_AS_IT_IS = ("trace",)
 _INDENT = 4
 _LABEL = 11
 _ID = 30
+
+
+@dataclass
+class _Told:
+    """What was told so far: nothing is said twice.
+
+    Attributes:
+        mistakes: by operator and code, the check at which a mistake is told in full.
+        alike: by operator and ending, how many crashes or time-outs are the same.
+        endings: those that are told.
+        reason: of the last check if that was skipped, with its operator.
+    """
+
+    alike: Counter[Hashable]
+    mistakes: dict[tuple[str | None, str], str] = field(default_factory=dict)
+    endings: set[Hashable] = field(default_factory=set)
+    reason: tuple[str | None, str] | None = None
 
 
 def render(report: Report, options: Options) -> str:
@@ -65,7 +88,7 @@ def print_report(console: Console, report: Report, options: Options) -> None:
         if options.verbosity is Verbosity.VERBOSE:
             for name, value in report.environment.items():
                 _print_labelled(console, one_line(str(name)), plain(value), "dim", indent=2)
-    told: dict[tuple[str | None, str], str] = {}
+    told = _Told(Counter(map(_ending, report.findings)))
     for suite in dict.fromkeys(finding.suite for finding in report.findings):
         if not quiet:
             console.print()
@@ -76,6 +99,10 @@ def print_report(console: Console, report: Report, options: Options) -> None:
     if not quiet:
         _print_notes(console, report, options)
         console.print()
+    if report.built_in_note is not None:
+        said = one_line(note_of(report.built_in_note, options.lang))
+        for line in wrapped(console, said, console.width):
+            console.print(Text(line, style="yellow"), no_wrap=True)
     console.print(last_line(report, options.lang))
 
 
@@ -91,15 +118,18 @@ def _heading(report: Report, lang: str) -> Text:
     return text
 
 
-def _print_finding(
-    console: Console, finding: Finding, options: Options, told: dict[tuple[str | None, str], str]
-) -> None:
-    """Print one finding; ``told`` remembers by operator and code what was told in full."""
+def _print_finding(console: Console, finding: Finding, options: Options, told: _Told) -> None:
+    """Print one finding; ``told`` remembers what was told in full."""
     lang, verbose = options.lang, options.verbosity is Verbosity.VERBOSE
     console.print(_line(finding, console.width, lang), no_wrap=True, overflow="ellipsis")
+    if finding.outcome is not Outcome.SKIPPED:
+        told.reason = None
     if finding.outcome.is_failure:
         for part in _failure(finding, told, lang, verbose=verbose):
-            _print_labelled(console, part.label, part.text, _STYLES.get(part.kind, ""))
+            if part.kind in _AS_IT_IS:
+                _print_as_it_is(console, part)
+            else:
+                _print_labelled(console, part.label, part.text, _STYLES.get(part.kind, ""))
     elif finding.outcome is Outcome.ACCEPTABLE:
         parts = (
             paragraphs(finding, lang, everything=True) if verbose else _acceptable(finding, lang)
@@ -107,8 +137,10 @@ def _print_finding(
         for part in parts:
             _print_labelled(console, part.label, part.text, _STYLES.get(part.kind, "dim"))
     else:
-        if finding.outcome is Outcome.SKIPPED:
-            _print_labelled(console, "", one_line(reason_of(finding, lang)), "dim")
+        reason = (finding.operator, one_line(reason_of(finding, lang)))
+        if finding.outcome is Outcome.SKIPPED and (verbose or told.reason != reason):
+            _print_labelled(console, "", reason[1], "dim")
+            told.reason = reason if finding.operator is not None else None
         measured = metrics(finding, lang, everything=True) if verbose else ()
         for part in (*measured, *series(finding)):
             _print_labelled(console, part.label, part.text, "dim")
@@ -131,21 +163,36 @@ def _notes_shown(finding: Finding, *, verbose: bool) -> Sequence[Message]:
     return ()
 
 
-def _failure(
-    finding: Finding, told: dict[tuple[str | None, str], str], lang: str, *, verbose: bool
-) -> Iterator[Paragraph]:
+def _failure(finding: Finding, told: _Told, lang: str, *, verbose: bool) -> Iterator[Paragraph]:
     """A failure's details; one that repeats an earlier one's is measured and refers to it."""
+    end = _ending(finding)
+    if end is not None and not verbose:
+        if end not in told.endings:
+            told.endings.add(end)
+            yield from paragraphs(finding, lang, everything=False)
+            if told.alike[end] > 1:
+                name = "same_one" if told.alike[end] == 2 else "same"
+                text = label(name, lang, count=told.alike[end] - 1)
+                yield Paragraph("again", label("and", lang), text)
+        return
     message = next(iter(finding.diagnoses), None) or finding.hint
     if verbose or message is None:
         yield from paragraphs(finding, lang, everything=verbose)
         return
-    first = told.setdefault((finding.operator, message.code), finding.id)
+    first = told.mistakes.setdefault((finding.operator, message.code), finding.id)
     if first == finding.id:
         yield from paragraphs(finding, lang, everything=False)
         return
     yield from metrics(finding, lang, everything=False)
     text = label("again", lang, check=one_line(first), code=one_line(message.code))
     yield Paragraph("again", label("likely" if finding.diagnoses else "found", lang), text)
+
+
+def _ending(finding: Finding) -> Hashable:
+    """By what crashes and time-outs of an operator are the same; None for everything else."""
+    if finding.operator is None or finding.outcome not in (Outcome.CRASHED, Outcome.TIMED_OUT):
+        return None
+    return finding.operator, ending(finding)
 
 
 def _line(finding: Finding, width: int, lang: str) -> Text:
@@ -157,6 +204,15 @@ def _line(finding: Finding, width: int, lang: str) -> Text:
     line.append(one_line(finding.title))
     line.truncate(width, overflow="ellipsis")
     return line
+
+
+def _print_as_it_is(console: Console, part: Paragraph) -> None:
+    """Print a text below its label, each line of it as one, however long it is."""
+    left = " " * _INDENT
+    console.print(Text(left).append(part.label, style="dim"), no_wrap=True, overflow="ellipsis")
+    for line in part.text.split("\n"):
+        said = Text(f"{left}  {line}".rstrip(), style=_STYLES.get(part.kind, ""))
+        console.print(said, soft_wrap=True)
 
 
 def _print_labelled(
@@ -194,9 +250,7 @@ def _print_notes(console: Console, report: Report, options: Options) -> None:
 def last_line(report: Report, lang: str) -> Text:
     """The summary: the verdict, what became of how many checks, and the time it took."""
     _, style = _SIGNS[report.verdict]
-    text = Text(
-        outcome_word(report.verdict, lang), style=f"bold {style}".replace("bold bold", "bold")
-    )
+    text = Text(verdict_word(report, lang), style=f"bold {style}".replace("bold bold", "bold"))
     counted = summary_line(report.counts(), lang)
     when = f"{label('in', lang)} {seconds(report.duration_s)}"
     return text.append(f": {counted} {when}" if counted else f": {when}", style="not bold default")
