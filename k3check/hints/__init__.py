@@ -15,7 +15,8 @@ The texts are data, one TOML file per area in ``texts/``. An entry::
 
 ``title`` and ``fix`` are required in English and Chinese; the long sections need English and fall
 back to it. Placeholders in braces are filled from the finding's values; a missing value leaves
-the placeholder's name in angle brackets instead of failing.
+the placeholder's name in angle brackets instead of failing. ``{n:try/tries}`` is a number with
+its noun.
 """
 
 from __future__ import annotations
@@ -59,7 +60,13 @@ class _Filler(string.Formatter):
             return f"<{field_name}>", field_name
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """The value in its format, or plainly where the format is for another type."""
+        """The value in its format, or plainly where the format is for another type.
+
+        ``{n:try/tries}`` is a number with its noun: ``1 try``, ``2 tries``.
+        """
+        one, slash, many = format_spec.partition("/")
+        if slash:
+            return f"{value} {one if value == 1 else many}"
         try:
             return str(super().format_field(value, format_spec))
         except (TypeError, ValueError):

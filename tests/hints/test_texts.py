@@ -50,10 +50,12 @@ def test_texts_are_complete(code: str) -> None:
         ("off by {word:.3g}", "off by much"),
         ("{missing.part} {missing[0]}", "<missing.part> <missing[0]>"),
         ("{{kept}}", "{kept}"),
+        ("{one:try/tries}, {factor:try/tries}", "1 try, 2.5 tries"),
+        ("{missing:try/tries}", "<missing> tries"),
     ],
 )
 def test_filling_never_fails(template: str, text: str) -> None:
-    assert hints.fill(template, {"factor": 2.5, "word": "much"}) == text
+    assert hints.fill(template, {"factor": 2.5, "word": "much", "one": 1}) == text
 
 
 def test_a_code_looked_up_alone_is_the_entry_that_all_of_them_hold():
