@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,13 @@ from k3check.config.models import Config
 from k3check.config.names import ALIASES
 from k3check.config.problems import combined, nearest, problem, type_of
 from k3check.config.secret import hide_opaque, is_secret_path, shown
+from k3check.errors import UsageError
 from k3check.operators.names import OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pydantic_core import ErrorDetails
-
-    from k3check.errors import UsageError
 
 _RANGE = frozenset(
     {
@@ -145,6 +145,16 @@ def _found(key: str, value: Any) -> str:
     return text
 
 
+def _unquoted(key: str, text: str) -> bool:
+    """Whether a quoted value is right but for its quotes."""
+    try:
+        value = json.loads(text)
+        build({key: Setting(value, "")})
+    except (ValueError, RecursionError, UsageError):
+        return False
+    return True
+
+
 def _fix(key: str, value: Any, options: tuple[str, ...]) -> str | None:
     if isinstance(value, str):
         close = ALIASES.get(value.casefold())
@@ -154,7 +164,9 @@ def _fix(key: str, value: Any, options: tuple[str, ...]) -> str | None:
             return f'Did you mean "{close}"?'
         wanted = accepted(key)
         if wanted.startswith(("an integer", "a number", "true")):
-            return "Write it without quotes."
+            if _unquoted(key, value):
+                return "Write it without quotes."
+            return f"Write {wanted}, without quotes."
     elif not isinstance(value, dict | list) and accepted(key).startswith("a text"):
         return "Put it in quotes."
     return None

@@ -66,13 +66,6 @@ def is_secret_path(path: Iterable[object]) -> bool:
     return any(is_secret_key(part) for part in path)
 
 
-def mask(secret: str) -> str:
-    """A secret's recognisable rest: ``sk-…f3`` from 20 characters on, else ``***``."""
-    if len(secret) < 20:
-        return HIDDEN
-    return escaped(f"{secret[:3]}…{secret[-2:]}")
-
-
 def escaped(text: str) -> str:
     """A text as one line that is safe to print; a line break in a value is worth seeing."""
     return clean(text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t"))
@@ -142,7 +135,7 @@ def masked(value: Any, path: Sequence[object] = (), known: Iterable[str] = ()) -
     if isinstance(value, list | tuple):
         return [masked(child, path, known) for child in value]
     if is_secret_path(path) and value is not None:
-        return mask(value) if isinstance(value, str) else HIDDEN
+        return HIDDEN  # none of its characters, and not its length
     if isinstance(value, str):
         return escaped(scrub(value, known))
     if isinstance(value, float) and not math.isfinite(value):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from k3check.config.document import Position, excerpt
+from k3check.config.document import Position, dotted, excerpt
 from k3check.config.problems import problem
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 32
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+# How tomllib begins when the syntax is right and a key or a table is there already.
+_WRITTEN_TWICE = ("Cannot ", "Duplicate ")
 _BARE = re.compile(r"[A-Za-z0-9_\-]+")
 _SCALAR = re.compile(r"[^,\]}\n#]*")
 _BASIC = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -32,12 +35,13 @@ def parse(source: Source) -> tuple[dict[str, Any], dict[Path_, Position]]:
         The data, and the position of every key and list item by key path.
 
     Raises:
-        UsageError: a syntax error, or nesting deeper than ``MAX_DEPTH``.
+        UsageError: a syntax error, a key that is written twice, or nesting deeper than
+            ``MAX_DEPTH``.
     """
     try:
         data = tomllib.loads(source.text)
     except tomllib.TOMLDecodeError as error:
-        raise _syntax_error(source, str(error)) from None
+        raise _refused(source, str(error)) from None
     except RecursionError:
         raise problem("K3C-016", where=source.file, limit=MAX_DEPTH) from None
     except ValueError:
@@ -62,6 +66,32 @@ def too_deep(data: Any) -> bool:
             return False
         level = below
     return any(isinstance(value, dict | list) for value in level)
+
+
+def _refused(source: Source, message: str) -> Exception:
+    """What tomllib refuses: a key that is written twice, or a syntax error."""
+    place = _PLACE.search(message)
+    last = int(place[1]) if place is not None and place[1] else source.text.count("\n") + 1
+    twice = _twice(source.text, last) if message.startswith(_WRITTEN_TWICE) else None
+    if twice is None:
+        return _syntax_error(source, message)
+    path, first, second = twice
+    return problem(
+        "K3C-029",
+        where=f"{source.file}:{second.line}:{second.column}  {dotted(path)}",
+        detail=excerpt(source.text, second),
+        key=dotted(path),
+        first=first.line,
+    )
+
+
+def _twice(text: str, last: int) -> tuple[Path_, Position, Position] | None:
+    """The first key that is written twice, in the lines up to the one that tomllib stopped in."""
+    scanner = _Scanner("\n".join([*text.split("\n")[:last], ""]))
+    # The line's end may be no TOML any more; what is found by then stays found.
+    with contextlib.suppress(IndexError, ValueError, RecursionError):
+        scanner.scan()
+    return scanner.twice
 
 
 def _syntax_error(source: Source, message: str) -> Exception:
@@ -89,6 +119,8 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.positions: dict[Path_, Position] = {}
+        self.twice: tuple[Path_, Position, Position] | None = None
+        self._written: set[Path_] = set()
         self._lengths: dict[Path_, int] = {}
         self._line, self._line_start, self._counted = 1, 0, 0
 
@@ -133,6 +165,9 @@ class _Scanner:
             self._line_start = self.text.rfind("\n", self._counted, offset) + 1
         self._counted = offset
         place = Position(self._line, offset - self._line_start + 1)
+        if path in self._written and self.twice is None:
+            self.twice = (path, self.positions[path], place)
+        self._written.add(path)
         for end in range(len(base) + 1, len(path) + 1):
             self.positions.setdefault(path[:end], place)
 

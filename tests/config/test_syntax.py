@@ -170,7 +170,7 @@ def test_json_errors(text: str, code: str, where: str | None, words: str, refuse
     [
         ("[api]\nbase_url = x\n", "K3C-011", "2:12"),
         ("[api\n", "K3C-011", "1:5"),
-        ("[api]\na = 1\na = 2\n", "K3C-011", "3:6"),
+        ("[api]\na = 1\na = 2\n", "K3C-029", "3:1  api.a"),
         ("[api]\na : 1\n", "K3C-011", "2:3"),
         ("[api]\na = “x”\n", "K3C-011", "2:5"),
         ("a = [" * 5000, "K3C-011", None),
@@ -222,3 +222,31 @@ def test_a_json_value_alone_is_named() -> None:
 )
 def test_dotted(path: tuple[str | int, ...], text: str) -> None:
     assert dotted(path) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "first", "second"),
+    [
+        ("[api]\nmax_retries = 1\n\nmax_retries = 2\n", "api.max_retries", 2, "4:1"),
+        ("[api]\na = 1\n[model]\nname = 'x'\n[api]\nb = 2\n", "api", 1, "5:1"),
+        ("[a]\nb = 1\n[a.b]\nc = 1\n", "a.b", 2, "3:1"),
+        ("a = { x = 1, y = 2, x = 3 }\n", "a.x", 1, "1:21"),
+        ('a = 1\n"a" = """\nlong\n"""\n', "a", 1, "2:1"),
+        ("[[a]]\n[a.b]\n[[a]]\n[a.b]\nc = 1\nc = 2\n", "a[1].b.c", 5, "6:1"),
+        ("a.b = 1\na.c = 1\na.b = [\n1,\n]\n", "a.b", 1, "3:1"),
+        ("# one\u2028line\na = 1\na = 1", "a", 2, "3:1"),
+    ],
+)
+def test_a_toml_key_that_is_written_twice_is_named_with_both_lines(
+    text: str, key: str, first: int, second: str, refused: Refuser
+) -> None:
+    error = refused(text)
+    assert error.code == "K3C-029"
+    assert error.where == f"config.toml:{second}  {key}"
+    assert error.what == f"{key} is written twice, first in line {first}"
+    assert error.fix == "Keep one of the two."
+
+
+@pytest.mark.parametrize("text", ["[a]\nb = 1\n[c\n", "a = 1\nb = [1,\n", "a = 1 a = 1\n"])
+def test_other_toml_mistakes_stay_syntax_errors(text: str, refused: Refuser) -> None:
+    assert refused(text).code == "K3C-011"
