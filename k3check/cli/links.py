@@ -143,6 +143,7 @@ def announce(loaded: Loaded, asked: LinkOptions, shown: Shown) -> None:
     from k3check import link as linking
     from k3check.cli.work import rendering
     from k3check.link import lint
+    from k3check.link.problem import Severity
     from k3check.link.request import request_from
     from k3check.report.terminal import write
 
@@ -150,7 +151,7 @@ def announce(loaded: Loaded, asked: LinkOptions, shown: Shown) -> None:
     requests, tokens = linking.cost(request)
     more = bool(asked.probes) or request.profile in ("full", "stress")
     dear = requests > _UNSAID_REQUESTS or (more and tokens > _UNSAID_TOKENS)
-    blocked = any(p.severity is lint.Severity.BLOCK for p in lint.check(request))
+    blocked = any(p.severity is Severity.BLOCK for p in lint.check(request))
     if dear and not request.offline and not blocked:
         values = {"requests": requests, "tokens": tokens}
         text = hints.title("K3L-915", rendering(shown).lang, values)

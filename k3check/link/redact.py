@@ -39,8 +39,8 @@ _INVISIBLE = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# What rich would take for a style tag or a link.
-_MARKUP = re.compile(r"\[(/?[a-zA-Z#@][^\[\]]*|/)\]")
+# What rich would take for a style tag or a link; an IPv6 address in brackets is neither.
+_MARKUP = re.compile(r"\[(?![0-9a-fA-F]*:[0-9a-fA-F]*:)(/?[a-zA-Z#@][^\[\]]*|/)\]")
 _URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)")
 
 

@@ -63,6 +63,27 @@ OTHER_REGION = {
 }
 
 
+# What a terminal acts on or nobody sees: control characters, marks of direction, zero width.
+_ESCAPE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]"
+)
+_UNSEEN = {
+    code: None
+    for span in (
+        (0x00, 0x09), (0x0B, 0x0D), (0x0E, 0x20), (0x7F, 0xA0), (0xAD, 0xAE), (0x200B, 0x2010),
+        (0x2028, 0x202F), (0x2060, 0x2070), (0x061C, 0x061D), (0xFEFF, 0xFF00), (0xD800, 0xE000),
+    )
+    for code in range(*span)
+}  # fmt: skip
+
+
+def hidden(text: str) -> str:
+    """The characters of a text that must not be shown, or cannot be seen."""
+    return "".join(c for c in text if ord(c) in _UNSEEN or c in "\t\r\n")
+
+
 @dataclass(frozen=True)
 class Base:
     """A configured base URL, taken apart. Never fails: unusable parts are None or empty."""
@@ -82,6 +103,12 @@ class Base:
             return urlsplit(self.text)
         except ValueError:
             return SplitResult("", "", "", "", "")
+
+    @property
+    def open_bracket(self) -> bool:
+        """True for an IPv6 address whose bracket is not closed, or any other lone bracket."""
+        netloc = re.split(r"[/?#]", self.text.partition("://")[2], maxsplit=1)[0]
+        return netloc.count("[") != netloc.count("]")
 
     @property
     def scheme(self) -> str:
@@ -182,11 +209,16 @@ class Base:
         Nothing is guessed beyond what the text shows: the host stays, except for the known web
         pages of the official service.
         """
-        text = re.sub(r"\s+", "", self.text.replace("。", ".").replace("：", ":"))
+        text = "".join(_ESCAPE.sub("", self.text).translate(_UNSEEN).split())
+        text = text.replace("。", ".").replace("：", ":")
+        # An IPv6 address without the bracket's end, and nothing at its end that may be a port.
+        text = re.sub(
+            r"(?i)(?<=://)\[([0-9a-f:]+:(?!\d{2,5}(?:[/?#]|$))[0-9a-f]*)(?=[/?#]|$)", r"[\1]", text
+        )
         if "://" not in text:
             text = re.sub(r"^(https?):?/{0,2}(?=[\w.-]+\.\w)", r"\1://", text, flags=re.IGNORECASE)
-        if "://" not in text:
-            text = ("http://" if _local_text(text) else "https://") + text.lstrip("/")
+        if "://" not in text or text.startswith(":"):
+            text = ("http://" if _local_text(text) else "https://") + text.lstrip("/:")
         try:
             parts = urlsplit(text)
             host = (parts.hostname or "").lower()

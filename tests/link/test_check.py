@@ -76,7 +76,7 @@ def test_offline_sends_nothing() -> None:
         ({"base_url": None, "api_key": None, "model": None}, ["K3L-001", "K3L-020", "K3L-035"]),
         ({"api_key": Secret("sk-your-key-here")}, ["K3L-024"]),
         ({"base_url": "not a url"}, ["K3L-002"]),
-        ({"base_url": "http://[::1"}, ["K3L-015"]),
+        ({"base_url": "http://[::1"}, ["K3L-033"]),
     ],
 )
 def test_missing_or_unusable_settings_are_findings(changes: Any, codes: list[str]) -> None:

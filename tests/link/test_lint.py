@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+import unicodedata
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from k3check import hints
-from k3check.link import lint
+from k3check.link import check, lint
 from k3check.link.request import LinkRequest, Secret
 from k3check.link.urls import Base
+from k3check.report.listener import Silent
+from k3check.report.model import Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,8 +57,27 @@ def test_good_settings_have_no_problem() -> None:
         ("https://gw.test:0/v1", "K3L-014", None),
         ("https://gw .test/v1", "K3L-015", "https://gw.test/v1"),
         ("https://gw。test/v1", "K3L-015", "https://gw.test/v1"),
-        ("https:///v1", "K3L-015", None),
-        ("https://[::1/v1", "K3L-015", None),
+        ("https:///v1", "K3L-019", None),
+        ("http://", "K3L-019", None),
+        ("https://user:pw@/v1", "K3L-019", None),
+        ("http://[::1", "K3L-033", "http://[::1]"),
+        ("https://[::1/v1", "K3L-033", "https://[::1]/v1"),
+        ("http://[::1:8000/v1", "K3L-033", None),
+        ("http://a]b/v1", "K3L-033", None),
+        ("https://gw.test/\x1b[31mv1", "K3L-034", "https://gw.test/v1"),
+        ("https://gw.test/v1\x1b]8;;http://x\x07", "K3L-034", "https://gw.test/v1"),
+        ("https://gw\x07.test/v1", "K3L-034", "https://gw.test/v1"),
+        ("https://gw.test/v1\x00", "K3L-034", "https://gw.test/v1"),
+        ("https://gw.test/v1\x7f", "K3L-034", "https://gw.test/v1"),
+        ("https://gw.test/v1\x9b2J", "K3L-034", "https://gw.test/v1"),
+        ("https://gw.test\n/v1", "K3L-034", "https://gw.test/v1"),
+        ("https://gw.\u200btest/v1", "K3L-034", "https://gw.test/v1"),
+        ("https://gw.test/v1\u202e", "K3L-034", "https://gw.test/v1"),
+        ("https://gw.test/v1\ud800", "K3L-034", "https://gw.test/v1"),
+        ("\x1b", "K3L-034", None),
+        ("https://gw.test/a b/v1", "K3L-034", None),
+        ("https://gw.test/a\\v1", "K3L-034", None),
+        ("://gw.test/v1", "K3L-002", "https://gw.test/v1"),
         (" https://gw.test/v1\n", "K3L-016", "https://gw.test/v1"),
         ('"https://gw.test/v1"', "K3L-016", "https://gw.test/v1"),
         ("https://platform.moonshot.cn/console", "K3L-017", "https://api.moonshot.cn/v1"),
@@ -68,7 +90,9 @@ def test_good_settings_have_no_problem() -> None:
 def test_base_url(base_url: str, code: str, corrected: str | None) -> None:
     problems = {p.code: p for p in lint.check(replace(GOOD, base_url=base_url))}
     assert code in problems
-    if corrected is not None:
+    if corrected is None:
+        assert problems[code].fixed is None
+    else:
         assert problems[code].fixed == corrected
         again = {p.code for p in lint.check(replace(GOOD, base_url=corrected))}
         assert code not in again
@@ -246,6 +270,32 @@ def test_files_under_version_control(tmp_path: Path) -> None:
     assert codes(files=(str(file),)) == []
     subprocess.run([*git, "add", "."], check=True)
     assert codes(files=(str(file),)) == ["K3L-055"]
+
+
+HOSTILE = ("http://", "http://[::1", "https://gw.test/\x1b[31mred\x1b[0m", "\x1b]0;title\x07",
+           "https://gw.test/\x9b31m", "https://gw.test/v1\u202e\u200b", "https://g\ud800.test",
+           "https://gw.test/v1\x00\x7f")  # fmt: skip
+
+
+@pytest.mark.parametrize("base_url", HOSTILE)
+@pytest.mark.parametrize("lang", hints.LANGUAGES)
+def test_an_unusable_address_says_what_where_accepted_and_what_to_do(
+    base_url: str, lang: str
+) -> None:
+    """And nothing of it drives the terminal."""
+    request = replace(GOOD, base_url=base_url, origins={"api.base_url": "config.toml:2  base_url"},
+                      probes=("lint", "chat"))  # fmt: skip
+    found, chat = check(request, Silent())
+    assert found.outcome is Outcome.FAIL
+    assert chat.outcome is Outcome.SKIPPED  # nothing is sent
+    (said,) = found.diagnoses
+    title, fix = hints.title(said.code, lang, said.values), hints.fix(said.code, lang, said.values)
+    assert "config.toml:2" in title
+    assert "https://HOST/PATH" in title or "http://[ADDRESS]:PORT/PATH" in title
+    assert "https://" in fix or "http://" in fix
+    shown = title + fix + str(found.evidence) + "".join(str(v) for v in said.values.values())
+    assert [c for c in shown if unicodedata.category(c) in ("Cc", "Cf", "Cs")] == []
+    assert "effective_url" not in found.evidence
 
 
 def test_no_text_shows_the_key_and_every_placeholder_is_filled() -> None:

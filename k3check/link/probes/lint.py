@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from k3check import hints
 from k3check.link import lint
 from k3check.link.findings import finding
-from k3check.link.lint import Severity
 from k3check.link.probes import Probe
+from k3check.link.problem import Severity
 from k3check.report.model import Confidence, Diagnosis, Message, Outcome
 
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ def run(session: Session) -> Finding:
         "model": shown(request.model or "") or "not set",
         "api_key": request.api_key.masked if request.api_key else "not set",
     }
-    if session.base.host:
+    unusable = any(p.severity is Severity.BLOCK and p.key == "api.base_url" for p in problems)
+    if session.base.host and not unusable:
         evidence["effective_url"] = shown(session.base.url(session.wire))
     for key, name in (("api.base_url", "base_url"), ("api.api_key", "api_key"),
                       ("model.name", "model")):  # fmt: skip
