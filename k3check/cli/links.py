@@ -98,6 +98,24 @@ def _file(path: Path) -> str:
     return str(path)
 
 
+def require_endpoint(loaded: Loaded) -> None:
+    """Refuse to check an endpoint where nothing at all names one.
+
+    A file that has no ``base_url`` is another matter: what is wrong with it is a finding.
+
+    Raises:
+        UsageError: no file, no variable and no option says where the endpoint is.
+    """
+    if loaded.path is None and not loaded.config.api.base_url:
+        raise problem(
+            "K3C-140",
+            where=str(Path.cwd()),
+            found="no configuration file, no K3CHECK_BASE_URL, no --base-url",
+            accepted="k3check.toml, config.toml, settings.json, [tool.k3check] in pyproject.toml, "
+            "or --config FILE",
+        )
+
+
 def demo_config(asked: LinkOptions | None) -> Loaded:
     """The configuration of a demo: the defaults, and how far the probes go."""
     from k3check.config.check import Setting, build
@@ -159,13 +177,17 @@ def announce(loaded: Loaded, asked: LinkOptions, shown: Shown) -> None:
 
 
 def ticket(report: Report, shown: Shown) -> str:
-    """In Markdown, what to send to the endpoint's support comes before the report."""
+    """In Markdown, what to send to the endpoint's support comes before the report.
+
+    A saved report holds all of it too; one of operators alone has none.
+    """
+    if shown.format != "markdown":
+        return ""
     from k3check.cli.work import rendering
     from k3check.link import support
 
-    if shown.format != "markdown":
-        return ""
-    return support.summary(report.findings, rendering(shown).lang) + "\n"
+    text = support.summary(report.findings, rendering(shown).lang, report.environment)
+    return text + "\n" if text else ""
 
 
 def discover(shown: Shown) -> None:

@@ -52,8 +52,10 @@ def report(
     quiet: opt.QuietOption = False,
 ) -> None:
     """Render a saved JSON report in another format; exits with the report's own verdict."""
-    from k3check.cli import work
+    from k3check.cli import links, work
     from k3check.report import saved
 
     shown = work.Shown(format.value, output, lang.value, verbose, quiet)
-    work.show(saved.read(file), shown)
+    found = saved.read(file)
+    work.publish(found, shown, links.ticket(found, shown))
+    raise typer.Exit(found.exit_code)

@@ -145,6 +145,7 @@ class Attempt:
         outcome: the failure's kind or the diagnosis's slug, ``ok`` for an answer.
         waited_s: seconds waited before it.
         request_id: the server's id of the request.
+        at: when it was sent, in seconds since the epoch by our clock.
     """
 
     number: int
@@ -154,6 +155,7 @@ class Attempt:
     outcome: str
     waited_s: float = 0.0
     request_id: str = ""
+    at: float = 0.0
 
 
 @dataclass(frozen=True)

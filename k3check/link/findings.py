@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from typing import TYPE_CHECKING, Any
 
 from k3check.link.diagnosis import Level
@@ -157,6 +158,7 @@ def evidence(
     made["attempts"] = [
         {
             "number": number,
+            "at": _utc(a.at),
             "status": a.status,
             "outcome": a.outcome,
             "seconds": round(a.duration_s, 3),
@@ -167,6 +169,12 @@ def evidence(
     ]
     made["curl"] = curl(session, seen)
     return made
+
+
+def _utc(seconds: float) -> str:
+    """A point in time as logs have it, to the millisecond."""
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
 
 
 def curl(session: Session, seen: Observation) -> str:

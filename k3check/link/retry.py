@@ -104,7 +104,7 @@ def send(
     last: list[tuple[Exchange, tuple[Hit, ...]]] = []
 
     def attempt() -> None:
-        started = time.monotonic()
+        started, at = time.monotonic(), time.time()
         waited = started - begun - (tries[-1].started_s + tries[-1].duration_s) if tries else 0.0
         exchange = once()
         hits = judge(exchange)
@@ -120,6 +120,7 @@ def send(
                 slug,
                 waited,
                 exchange.request_id,
+                at,
             )
         )
         heals = failing.row.heals if failing else Heals.NEVER

@@ -301,6 +301,19 @@ def test_markdown_begins_with_the_ticket_for_support(k3check: Callable[..., Done
     assert "| ✅ | `link/chat` |" in report
 
 
+def test_a_saved_report_has_the_same_ticket(k3check: Callable[..., Done], tmp_path: Path) -> None:
+    saved = k3check("link", "--demo", "--format", "json").out
+    (tmp_path / "saved.json").write_text(saved)
+    done = k3check("report", "saved.json", "--format", "markdown")
+    assert done.code == 0
+    ticket, _, report = done.out.partition("\n## ✅ k3check: pass\n")
+    assert "- effective_url: `http://127.0.0.1:" in ticket
+    assert ", httpx " in ticket
+    assert "| link/tools | 1 | 20" in ticket
+    assert "| ✅ | `link/chat` |" in report
+    assert "## k3check link" not in k3check("report", "saved.json").out
+
+
 def test_the_report_says_what_matters_for_a_connection(k3check: Callable[..., Done]) -> None:
     data = json.loads(k3check("link", "--demo", "--format", "json").out)
     assert {"python", "httpx", "openssl"} <= set(data["environment"])
@@ -312,7 +325,29 @@ def test_all_without_an_endpoint_says_how_to_check_operators_alone(
     done = k3check("all")
     assert done.code == 1
     assert "to check the operators alone: k3check ops" in " ".join(done.out.split())
-    assert "operators alone" not in k3check("link").out
+
+
+@pytest.mark.parametrize("more", [(), ("--offline",), ("chat", "--model", "kimi-k3")])
+def test_link_without_any_endpoint_is_an_error_of_usage(
+    more: tuple[str, ...], k3check: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("K3CHECK_API_KEY", KEY)
+    done = k3check("link", *more)
+    assert (done.code, done.out) == (2, "")
+    said = " ".join(done.err.split())
+    assert "[K3C-140]" in said
+    fix = said.partition(" fix ")[2]
+    assert fix.startswith("Set the variables K3CHECK_BASE_URL and K3CHECK_API_KEY")
+    assert "file" not in fix
+    assert KEY not in done.err
+
+
+def test_a_file_without_an_address_is_a_finding(k3check: Callable[..., Done]) -> None:
+    Path("k3check.toml").write_text('[model]\nname = "kimi-k3"\n')
+    done = k3check("link")
+    assert done.code == 1
+    assert "[K3L-001]" in done.out
+    assert "operators alone" not in done.out
 
 
 def test_built_in_operators_are_said_to_be_built_in(
