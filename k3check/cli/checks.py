@@ -127,6 +127,7 @@ def link(
         _exclude("--demo", {"--fix": fix})
     result = work.Result(_loaded(config, demo=demo, link=asked))
     if not demo:
+        links.require_endpoint(result.loaded)
         links.announce(result.loaded, asked, shown)
     with work.progress(shown) as listener:
         request = links.check(result, asked, listener, demo=demo)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from k3check.hints import Entry
     from k3check.report.terminal import Look
 
+# The titles of the list stand below the slugs.
+_INDENT = 9
+
 
 def lookup(code_or_slug: str) -> Entry:
     """The entry of a code or slug.
@@ -94,20 +97,16 @@ def as_text(entry: Entry, lang: str, look: Look) -> str:
 
 
 def as_list(entries: list[Entry], lang: str, look: Look) -> str:
-    """Every code with its slug and title, one a line."""
+    """Every code with its slug, and its title below them."""
     from rich.text import Text
 
     buffer = io.StringIO()
     console = make_console(buffer, look)
-    widest = max((len(entry.slug) for entry in entries), default=0)
     for entry in entries:
-        line = Text(entry.code, style="bold").append(
-            f"  {entry.slug:<{widest}}  ", style="not bold"
-        )
-        line.append(hints.title(entry.code, lang), style="not bold")
-        line.truncate(look.width, overflow="ellipsis")
-        line.rstrip()
-        console.print(line, no_wrap=True)
+        head = Text(entry.code, style="bold").append(f"  {entry.slug}", style="not bold dim")
+        console.print(head, no_wrap=True, overflow="ignore", crop=False)
+        for line in wrapped(console, hints.title(entry.code, lang), look.width - _INDENT):
+            console.print(Text(" " * _INDENT + line), no_wrap=True, overflow="ignore", crop=False)
     return to_ascii(buffer.getvalue()) if look.ascii else buffer.getvalue()
 
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from k3check import hints
 from k3check.errors import UsageError
@@ -42,7 +43,14 @@ def test_editors_get_one_object_or_all() -> None:
     assert [entry["code"] for entry in everything] == list(hints.codes())
 
 
-def test_the_list_has_every_code_on_a_line_of_its_own() -> None:
-    lines = as_list([hints.get(c) for c in hints.codes()], "en", Look()).splitlines()
-    assert [line.split()[0] for line in lines] == list(hints.codes())
-    assert all(len(line) <= 80 for line in lines)
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_list_has_every_code_slug_and_title_in_full(width: int, lang: str) -> None:
+    entries = [hints.get(code) for code in hints.codes()]
+    lines = as_list(entries, lang, Look(width=width)).splitlines()
+    heads = [line.split() for line in lines if not line.startswith(" ")]
+    assert heads == [[entry.code, entry.slug] for entry in entries]
+    assert all(cell_len(line) <= width for line in lines)
+    said = "".join("".join(lines).split())
+    for entry in entries:
+        assert "".join(hints.title(entry.code, lang).split()) in said
