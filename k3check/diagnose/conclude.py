@@ -20,21 +20,28 @@ SHOWN = 5
 def diagnoses(found: Nearest) -> tuple[Diagnosis, ...]:
     """Ranked diagnoses; empty for "unknown".
 
-    One fault that alone explains everything by a clear margin is ``high``; one of a group that
-    predicts the same, or one without a clear margin, is ``medium``; faults that explain the cases
-    but predict otherwise are leads, ``low``.
+    One fault that alone explains everything by a clear margin, every failed case and output
+    included, is ``high``; one of a group that predicts the same, or one without a clear margin, or
+    one that says nothing of a failed case, is ``medium``; faults that explain the cases but predict
+    otherwise are leads, ``low``.
     """
     if not found.group:
         return ()
     codes = distinct(found.group)
     unique = len(codes) == 1
-    clear = found.margin >= CLEAR and not found.others
+    clear = found.margin >= CLEAR and not found.others and not found.silent
     confidence = Confidence.HIGH if unique and clear else Confidence.MEDIUM
     ranked = [_diagnosis(m, f, confidence, found.margin) for m in codes for f in m.faults]
     ranked += [
         _diagnosis(m, f, Confidence.LOW, None) for m in distinct(found.others) for f in m.faults
     ]
     return tuple(ranked[:SHOWN])
+
+
+def cause(found: Nearest) -> Match | None:
+    """The one mistake, or the two at once, that is named; None for a group or for "unknown"."""
+    codes = distinct(found.group)
+    return codes[0] if len(codes) == 1 else None
 
 
 def distinct(matches: Sequence[Match]) -> list[Match]:

@@ -15,25 +15,19 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from k3check.diagnose.prediction import NEAR, predict, tried, unspoken
 from k3check.diagnose.record import distance
-from k3check.operators.base import EXACT, Fault, rounding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import torch
-
     from k3check.diagnose.record import Record
-    from k3check.operators.base import Arithmetic, Candidate, Tensors
+    from k3check.operators.base import Candidate, Fault
 
-#: A fault explains a case if what it predicts is within this many units of what came out.
-NEAR = 2.0
 #: The next distinguishable fault must be this many times as far away for "this is it".
 CLEAR = 2.0
 #: Beyond this residual a fault is given up; it only serves as the next best.
 FAR = 100.0
-#: A prediction that its own rounding moves by more than this says nothing.
-SOUND = 0.05
 #: How many faults are combined with all others when no single one fits.
 SEEDS = 12
 
@@ -65,12 +59,15 @@ class Nearest:
         others: further matches that explain everything but predict something else.
         margin: residual of the nearest fault outside the group over the group's, at least.
         complete: whether the search ended before its time did.
+        silent: failed cases that the best match does not speak for, because rounding decides its
+            prediction there, or that it explains in part only.
     """
 
     group: tuple[Match, ...] = ()
     others: tuple[Match, ...] = ()
     margin: float = math.inf
     complete: bool = True
+    silent: tuple[str, ...] = ()
 
 
 def nearest(
@@ -103,84 +100,8 @@ def nearest(
     inside = {id(m) for m in group}
     rest = [m.residual for m in everything if id(m) not in inside]
     margin = min(rest, default=math.inf) / max(best.residual, 0.5)
-    return Nearest(tuple(group), tuple(others), margin, complete)
-
-
-def predict(
-    candidate: Candidate, faults: Sequence[Fault], inputs: Tensors, arithmetic: Arithmetic = EXACT
-) -> Tensors:
-    """What a candidate with these mistakes returns; without rounding, unless told otherwise."""
-    semantics = candidate.semantics
-    for fault in faults:
-        semantics = fault.applied(semantics)
-    outputs = candidate.operator.evaluate(semantics, candidate.interface, inputs, arithmetic)
-    for fault in faults:
-        if fault.transform is not None:
-            outputs = fault.transform(outputs, inputs)
-    return outputs
-
-
-@dataclass(frozen=True)
-class Residual:
-    """How far a prediction is from what came out in one case.
-
-    Attributes:
-        units: the largest over the outputs.
-        doubtful: the prediction's own rounding was not looked at and may be all of it.
-    """
-
-    units: float
-    doubtful: bool = False
-
-
-def residual(
-    candidate: Candidate, faults: Sequence[Fault], seen: Record, *, careful: bool = False
-) -> Residual | None:
-    """Largest distance over the outputs between prediction and what came out, in units.
-
-    A mistake can make the operator itself ill-conditioned: without the norm of k the state
-    explodes, and two correct evaluations of the *wrong* formula differ by far more than rounding
-    costs the right one. So a prediction that is not near at once is evaluated in the recipe's
-    arithmetic too, and its own rounding counts as the unit.
-
-    Args:
-        candidate: what was called.
-        faults: the mistakes.
-        seen: one case.
-        careful: look at the rounding of a prediction that is far off as well. It costs a second
-            evaluation, so only a mistake that explains other cases gets it.
-
-    Returns:
-        None if rounding decides the prediction, so that the case says nothing about the fault.
-    """
-    predicted = predict(candidate, faults, seen.inputs)
-    gaps = {name: _gap(predicted[name], seen, name) for name in seen.unit}
-    worst = max(gap / seen.unit[name] for name, gap in gaps.items())
-    far = all(SOUND < gap < math.inf for gap in gaps.values())
-    if worst <= NEAR or (far and not careful):
-        return Residual(worst, doubtful=far and worst > NEAR)
-    low = rounding(candidate.recipe, block_operands=candidate.operator.block_operands)
-    rounded = predict(candidate, faults, seen.inputs, low)
-    worst = 0.0
-    for name, gap in gaps.items():
-        own = distance(rounded[name], predicted[name])
-        if own > SOUND:
-            return None
-        worst = max(worst, gap / max(seen.unit[name], own + 0.5 * seen.unit[name]))
-    return Residual(worst)
-
-
-def _gap(predicted: torch.Tensor, seen: Record, name: str) -> float:
-    """Distance against the larger of prediction and reference.
-
-    A prediction that is almost zero has no relative error worth judging.
-    """
-    if predicted.shape != seen.actual[name].shape:
-        return math.inf
-    gap = distance(seen.actual[name], predicted)
-    size = predicted.double().nan_to_num().norm().item()
-    full = seen.reference[name].double().norm().item()
-    return gap if size >= full or full == 0 or not math.isfinite(gap) else gap * size / full
+    silent = tuple(unspoken(candidate, best.faults, ordered))
+    return Nearest(tuple(group), tuple(others), margin, complete, silent)
 
 
 @dataclass
@@ -247,7 +168,7 @@ def _follow(candidate: Candidate, trial: _Trial, records: Sequence[Record], limi
         seen = records[trial.reached]
         trial.reached += 1
         fits = trial.told and trial.worst <= NEAR
-        one = _try(candidate, trial.faults, seen, careful=fits)
+        one = tried(candidate, trial.faults, seen, careful=fits)
         if one is not None and one.doubtful and one.units <= FAR:
             trial.doubts.append((one.units, seen))
         elif one is not None:
@@ -262,21 +183,11 @@ def _resolve(candidate: Candidate, trial: _Trial) -> None:
     """Look again at the cases that were in doubt, if everything else fits."""
     for units, seen in trial.doubts:
         if trial.told and trial.worst <= NEAR:
-            again = _try(candidate, trial.faults, seen, careful=True)
+            again = tried(candidate, trial.faults, seen, careful=True)
             units = 0.0 if again is None else again.units
         trial.told = trial.told or seen.failed
         trial.worst = max(trial.worst, units)
     trial.doubts.clear()
-
-
-def _try(
-    candidate: Candidate, faults: Sequence[Fault], seen: Record, *, careful: bool
-) -> Residual | None:
-    """The residual; infinite where the mistake has no meaning on these shapes."""
-    try:
-        return residual(candidate, faults, seen, careful=careful)
-    except (RuntimeError, ValueError, IndexError, KeyError):
-        return Residual(math.inf)
 
 
 def _pairs(seeds: Sequence[Fault], known: Sequence[Fault]) -> Iterator[tuple[Fault, ...]]:

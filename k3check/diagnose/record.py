@@ -27,6 +27,7 @@ class Record:
         unit: output name -> the error that counts as one: the baseline's own plus half the
             floor. A residual is given in these units.
         failed: whether the comparison failed.
+        sets: what came out whose order says nothing (ids), by name.
     """
 
     case: str
@@ -36,6 +37,7 @@ class Record:
     unit: Mapping[str, float]
     failed: bool
     size: int = field(default=0)
+    sets: Tensors = field(default_factory=dict)
 
 
 def record(
@@ -55,7 +57,12 @@ def record(
     }
     size = sum(x.numel() for x in reference.values() if isinstance(x, torch.Tensor))
     kept = {name: actual[name] for name in units}
-    return Record(case, inputs, kept, dict(reference), units, failed, size)
+    sets = {
+        output.name: actual[output.name]
+        for output in candidate.operator.outputs
+        if output.compare == "set" and output.name in reference
+    }
+    return Record(case, inputs, kept, dict(reference), units, failed, size, sets)
 
 
 def judged(candidate: Candidate, reference: Tensors) -> list[Output]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,19 @@ import torch
 
 from k3check.compare.profile import error_profile, sparkline_series
 from k3check.compare.verdict import FACTOR, Judgement, floor, is_plain, judge
-from k3check.operators.base import EXACT, Candidate, Case, rounding, to_device
+from k3check.diagnose.history import CALLED_AGAIN_S
+from k3check.operators import agreement
+from k3check.operators.base import (
+    EXACT,
+    Candidate,
+    Case,
+    ConventionBroken,
+    rounding,
+    to_device,
+)
 from k3check.operators.threads import users_number
 from k3check.report.model import Finding, Message, Outcome
+from k3check.run.candidate_error import CandidateError
 
 if TYPE_CHECKING:
     from k3check.diagnose.history import History
@@ -39,7 +50,9 @@ def compare_case(
         candidate.interface,
         candidate.recipe,
     )
+    began = time.perf_counter()
     actual, changed = call(candidate, inputs)
+    took = time.perf_counter() - began
     reference = operator.evaluate(candidate.semantics, candidate.interface, inputs, EXACT)
     if changed:
         problem = Message("K3O-008", {"input": ", ".join(changed)})
@@ -70,9 +83,45 @@ def compare_case(
             evidence |= describe(candidate, judgement, actual, reference, baseline, series)
     notes += candidate.binding.notes
     found = finding(candidate, case, judgement, evidence, series, outcome, notes)
-    if history is not None and case.diagnosable:
+    if history is None:
+        return found
+    if outcome is Outcome.FAIL and took <= CALLED_AGAIN_S and history.calls_again:
+        history.called_again += 1
+        if differs_again(candidate, inputs, actual, reference, baseline):
+            history.unstable = found.id
+    if case.diagnosable:
         history.add(candidate, found, inputs, actual, reference, baseline)
+    else:
+        history.mention(found)
     return found
+
+
+def differs_again(
+    candidate: Candidate, inputs: Tensors, actual: Tensors, reference: Tensors, baseline: Tensors
+) -> bool:
+    """Whether another call on the same inputs gives something else than rounding may make of it.
+
+    Only failing cases are called again: a race can look like any mistake.
+    """
+    operator = candidate.operator
+    try:
+        again, _ = call(candidate, inputs)
+    except ConventionBroken:
+        return True  # the first call returned what the convention asks for
+    except CandidateError as error:
+        if error.kind == "raised":
+            return True  # the first call did not raise
+        raise
+    plain = [
+        output
+        for output in operator.outputs
+        if all(
+            isinstance(found.get(output.name), torch.Tensor) and is_plain(found[output.name])
+            for found in (actual, again)
+        )
+    ]
+    limits = agreement.granted(plain, baseline, reference, candidate.recipe)
+    return bool(agreement.beyond(agreement.distances(plain, again, actual), limits))
 
 
 def call(candidate: Candidate, inputs: Tensors) -> tuple[Tensors, list[str]]:

@@ -9,7 +9,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import k3check.operators as package
-from k3check.diagnose.history import BUDGET_S, History, name_the_mistake
+from k3check.diagnose import consequence
+from k3check.diagnose.history import BUDGET_S, History, name_the_mistake, retold
 from k3check.operators.base import Check, ConventionBroken
 from k3check.operators.candidates import build_candidate
 from k3check.operators.compare_case import compare_case
@@ -46,19 +47,43 @@ def make_plan(
         if name in needed
     }
     checks: list[Check] = []
+    histories: dict[str, History] = {}
     # Checks of operators together come after each operator's own.
     for family in sorted(families(), key=lambda f: bool(f.uses)):
         for operator in family.operators:
             if operator.name in asked:
-                checks += case_checks(candidates[operator.name], request)
-                checks += property_checks(candidates[operator.name], request)
+                history = History(budget_s=BUDGET_S[request.profile])
+                histories[operator.name] = history
+                checks += case_checks(candidates[operator.name], request, history)
+                checks += property_checks(candidates[operator.name], request, history)
         given = {n: c for n, c in candidates.items() if n in asked or n in family.uses}
         checks += [
-            replace(check, run=partial(unless_broken, check))
+            replace(check, run=partial(family_check, check, family, request, given, histories))
             for check in family.checks(request, given)
             if not request.suites or check.suite in request.suites
         ]
     return checks
+
+
+def family_check(
+    check: Check,
+    family: Family,
+    request: OpsRequest,
+    given: Mapping[str, Candidate],
+    histories: Mapping[str, History],
+) -> Finding:
+    """A family's own check; a failure may follow from what the operator's cases have named."""
+    found = unless_broken(check)
+    history = histories.get(check.operator)
+    if history is None:
+        return found
+
+    def rerun(wrong: Candidate) -> Finding:
+        others = family.checks(request, {**given, check.operator: wrong})
+        return next(other for other in others if other.id == check.id).run()
+
+    budget_s = consequence.BUDGET_S[request.profile]
+    return consequence.in_context(given[check.operator], history, found, rerun, budget_s)
 
 
 def unless_broken(check: Check) -> Finding:
@@ -93,10 +118,12 @@ def joins(family: Family, request: OpsRequest) -> bool:
     return not request.only_configured or any(name in request.candidates for name in family.uses)
 
 
-def case_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
+def case_checks(
+    candidate: Candidate, request: OpsRequest, history: History | None = None
+) -> Iterator[Check]:
     """One check a case of the profile; the last one brings the diagnosis of all that failed."""
     operator = candidate.operator
-    history = History(budget_s=BUDGET_S[request.profile])
+    history = history or History(budget_s=BUDGET_S[request.profile])
     chosen = [case for case in operator.cases if case.belongs_to(request.profile)]
     for case in chosen:
         fitted = operator.fit(case, candidate.interface)
@@ -122,12 +149,12 @@ def case_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
         )
 
 
-def property_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
-    """One check a property of the profile."""
+def property_checks(candidate: Candidate, request: OpsRequest, history: History) -> Iterator[Check]:
+    """One check a property of the profile; after the last one it is known if calls agree."""
     operator = candidate.operator
-    for item in operator.properties:
-        if not belongs(item, request.profile):
-            continue
+    budget_s = consequence.BUDGET_S[request.profile]
+    chosen = [item for item in operator.properties if belongs(item, request.profile)]
+    for item in chosen:
         missing = item.needs - candidate.interface.supports
 
         def run(item: Property = item, missing: frozenset[str] = missing) -> Finding:
@@ -135,8 +162,11 @@ def property_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check
                 names = ", ".join(sorted(missing)).replace("_", " ")
                 reason = f"the convention does not take {names}"
                 return skipped(operator, item.name, item.title, reason)
-            return fails_if_broken(
+            found = fails_if_broken(
                 operator, item.name, item.title, lambda: item.check(candidate, request.seed)
+            )
+            return consequence.in_context(
+                candidate, history, found, lambda wrong: item.check(wrong, request.seed), budget_s
             )
 
         yield Check(
@@ -146,6 +176,7 @@ def property_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check
             case=item.name,
             title=item.title,
             run=run,
+            amend=(lambda: retold(history)) if item is chosen[-1] else None,
         )
 
 

@@ -87,14 +87,14 @@ CASES: tuple[Case, ...] = (
     _case(
         "least-scales",
         "scale bytes 0 to 3: where values are subnormal",
-        "subnormal-flushed least-zero least-one",
+        "subnormal-flushed least-zero least-one scale-shifted",
         "full",
         PackedSpec(low=0, high=3),
     ),
     _case(
         "no-number",
         "scale bytes 253 to 255, of which 255 is NaN",
-        "255-is-zero 255-is-number",
+        "255-is-zero 255-is-number scale-shifted",
         "full",
         PackedSpec(low=253, high=255),
     ),

@@ -37,6 +37,7 @@ _CHANGES: tuple[tuple[int, str, dict[str, Any]], ...] = (
     (474, "255-is-zero", {"no_number": "zero"}),
     (475, "255-is-number", {"no_number": "exponent"}),
     (476, "last-row", {"rows": "last_missing"}),
+    (477, "scale-shifted", {"least": "zero", "no_number": "infinity"}),
 )
 
 

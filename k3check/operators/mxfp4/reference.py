@@ -94,7 +94,7 @@ def scales(semantics: Mxfp4Semantics, byte: torch.Tensor) -> torch.Tensor:
         "dropped": torch.ones_like(exponent),
     }[semantics.scale]
     if semantics.no_number != "exponent":
-        instead = torch.nan if semantics.no_number == "nan" else 0.0
+        instead = {"nan": torch.nan, "zero": 0.0, "infinity": torch.inf}[semantics.no_number]
         factor = torch.where(byte == 255, instead, factor)
     if semantics.least != "exponent":
         instead = 0.0 if semantics.least == "zero" else 1.0

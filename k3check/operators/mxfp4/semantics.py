@@ -27,7 +27,7 @@ class Mxfp4Semantics:
     #: which group's scale an element takes
     group: Literal["own", "previous", "of_16", "of_64", "first_of_row", "transposed"] = "own"
     #: what the scale byte 255 stands for
-    no_number: Literal["nan", "zero", "exponent"] = "nan"
+    no_number: Literal["nan", "zero", "exponent", "infinity"] = "nan"
     #: what the scale byte 0 stands for
     least: Literal["exponent", "zero", "one"] = "exponent"
     subnormal: Literal["kept", "flushed"] = "kept"
