@@ -8,33 +8,22 @@ back. Source: sections F2 and F3 of the link specification, measured with httpx 
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
-import ssl
 import threading
 import time
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from k3check import __version__
 from k3check.link.exchange import Call, Ended, Exchange, Failure, FailureKind, Stage
-from k3check.link.failures import explain
-from k3check.link.reading import (
-    Caps,
-    Received,
-    UnaskedEncodingError,
-    read_events,
-    read_plain,
-)
-from k3check.link.redact import without_password
+from k3check.link.progress import Progress
+from k3check.link.reading import Caps, UnaskedEncodingError, read_events, read_plain
+from k3check.link.tls import tls_context
 from k3check.link.urls import Base
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import httpx
 
     from k3check.link.proxies import ProxyChoice
@@ -47,54 +36,7 @@ STALL_S = 60.0
 # How long a finished stream may keep its connection before that is worth a note.
 _CLOSE_S = 0.5
 _HEADER_BYTES = 100 * 1024
-_SNIFF_S = 1.0
 _CUT = (FailureKind.BODY_CUT, FailureKind.RESET, FailureKind.CLOSED)
-
-
-@dataclass
-class _Progress:
-    """What the reading thread has reached; the waiting thread looks at it after the cut."""
-
-    started: float
-    stage: Stage = Stage.SETUP
-    status: int | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    received: Received = field(default_factory=Received)
-    times: dict[str, float] = field(default_factory=dict)
-    error: BaseException | None = None
-    sockets: list[socket.socket] = field(default_factory=list)
-    received_at: float | None = None
-    peer_is_proxy: bool = False
-    wake: threading.Event = field(default_factory=threading.Event)
-    finished: bool = False
-    cut: bool = False
-
-    def trace(self, name: str, info: Mapping[str, Any]) -> None:
-        """Follow httpcore's events: they alone tell how far a connection got."""
-        since = time.monotonic() - self.started
-        event = name.partition(".")[2]
-        if event == "connect_tcp.started":
-            self.stage = Stage.CONNECT
-        elif event == "start_tls.started":
-            self.stage = Stage.TLS
-            self.peer_is_proxy = False
-        elif event in ("connect_tcp.complete", "start_tls.complete"):
-            self.times["connect" if "tcp" in event else "tls"] = since
-            sock = info["return_value"].get_extra_info("socket")
-            if sock is not None:
-                self.sockets.append(sock)
-        elif event == "send_request_headers.started":
-            self.stage = Stage.SEND
-        elif event == "receive_response_headers.started":
-            self.stage = Stage.HEADERS
-
-    def abort(self) -> None:
-        """Make every pending read of the other thread return."""
-        self.cut = True
-        for sock in self.sockets:
-            # The plain socket's shutdown: that of an SSLSocket would wait for the other side.
-            with contextlib.suppress(OSError, ValueError):
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 class Client:
@@ -175,7 +117,7 @@ class Client:
             call: what to send.
             deadline: by the monotonic clock.
         """
-        progress = _Progress(time.monotonic(), peer_is_proxy=bool(self._proxy.url))
+        progress = Progress(time.monotonic(), peer_is_proxy=bool(self._proxy.url))
         thread = threading.Thread(
             target=self._work, args=(call, progress, deadline), daemon=True, name="k3check-link"
         )
@@ -196,22 +138,14 @@ class Client:
 
     def refine(self, exchange: Exchange) -> Exchange:
         """The same exchange, told apart further where its end alone does not tell."""
-        failure = exchange.failure
-        if failure is None:
+        if exchange.failure is None:
             return exchange
-        if failure.kind in (FailureKind.TLS_EXPIRED, FailureKind.TLS_NOT_YET_VALID):
-            from k3check.link import clock
+        from k3check.link.second_look import refined
 
-            if self._proxy.url:
-                return exchange  # the server is not to be reached past the proxy
-            found = clock.refined(failure, self._base, self._request)
-            return exchange if found is failure else replace(exchange, failure=found)
-        if failure.kind not in (FailureKind.CLOSED, FailureKind.NOT_HTTP):
-            return exchange
-        kind = self._sniffed()
-        return replace(exchange, failure=replace(failure, kind=kind)) if kind else exchange
+        failure = refined(exchange.failure, self._request, self._base, self._proxy)
+        return exchange if failure is exchange.failure else replace(exchange, failure=failure)
 
-    def _work(self, call: Call, progress: _Progress, deadline: float) -> None:
+    def _work(self, call: Call, progress: Progress, deadline: float) -> None:
         try:
             self._fetch(call, progress, deadline)
         except Exception as error:  # noqa: BLE001 - every failure of a call is a result
@@ -220,7 +154,7 @@ class Client:
             progress.finished = True
             progress.wake.set()
 
-    def _fetch(self, call: Call, progress: _Progress, deadline: float) -> None:
+    def _fetch(self, call: Call, progress: Progress, deadline: float) -> None:
         client = self._built()
         import httpx
 
@@ -245,7 +179,7 @@ class Client:
         finally:
             response.close()
 
-    def _receive(self, call: Call, progress: _Progress, response: httpx.Response) -> None:
+    def _receive(self, call: Call, progress: Progress, response: httpx.Response) -> None:
         progress.status = response.status_code
         progress.received_at = time.time()
         progress.times["first_byte"] = time.monotonic() - progress.started
@@ -268,7 +202,7 @@ class Client:
             read_plain(response.iter_raw(), encoding, cap, progress.received)
         progress.stage = Stage.DONE
 
-    def _exchange(self, call: Call, progress: _Progress, stage: Stage, *, late: bool) -> Exchange:
+    def _exchange(self, call: Call, progress: Progress, stage: Stage, *, late: bool) -> Exchange:
         # Once the sockets are shut the other thread may have gone on: the stage is from before.
         received, failure, ended = progress.received, None, progress.received.ended
         times = dict(progress.times)
@@ -306,47 +240,30 @@ class Client:
             received_at=progress.received_at,
         )
 
-    def _at_proxy(self, progress: _Progress, stage: Stage) -> bool:
+    def _at_proxy(self, progress: Progress, stage: Stage) -> bool:
         """The call was still talking to the proxy, not through it."""
         early = stage in (Stage.SETUP, Stage.CONNECT)
         # Until TLS begins, everything on the way to an https endpoint is the proxy's tunnel.
         return progress.peer_is_proxy and (early or self._base.scheme == "https")
 
-    def _peer(self, progress: _Progress, stage: Stage) -> str:
+    def _peer(self, progress: Progress, stage: Stage) -> str:
         if self._at_proxy(progress, stage):
             return self._proxy.peer
         return f"{self._base.host}:{self._base.port}"
 
-    def _failure(self, progress: _Progress, error: BaseException) -> Failure:
+    def _failure(self, progress: Progress, error: BaseException) -> Failure:
         stage = progress.stage
         if isinstance(error, zlib.error):
             return Failure(FailureKind.BAD_ENCODING, stage, "zlib.error", str(error))
         if isinstance(error, UnaskedEncodingError):
             return Failure(FailureKind.ENCODING_NOT_ASKED, stage, "", str(error))
+        from k3check.link.failures import explain  # most calls do without
+
         at_proxy = self._at_proxy(progress, stage)
         return explain(error, stage, self._peer(progress, stage), at_proxy=at_proxy)
 
-    def _sniffed(self) -> FailureKind | None:
-        """What a port that closed without a response speaks instead of HTTP, if it tells.
 
-        h11 drops the bytes of what is no response, a TLS alert for instance; so the port is asked
-        once more, without the key, and its first bytes are looked at.
-        """
-        if self._base.scheme != "http" or self._proxy.url:
-            return None
-        try:
-            address = (self._base.host, self._base.port or 80)
-            with socket.create_connection(address, timeout=_SNIFF_S) as sock:
-                sock.sendall(b"GET / HTTP/1.0\r\n\r\n")
-                first = sock.recv(64)
-        except OSError:
-            return None
-        if first.startswith((b"\x15\x03", b"\x16\x03")):
-            return FailureKind.TLS_EXPECTED
-        return FailureKind.NOT_HTTP if first and not first.startswith(b"HTTP/") else None
-
-
-def _refusal(progress: _Progress) -> bool:
+def _refusal(progress: Progress) -> bool:
     """The call was refused by status, whatever became of the body."""
     return progress.status is not None and progress.status >= 400
 
@@ -361,31 +278,3 @@ def _bounded_headers(response: httpx.Response) -> dict[str, str]:
             break
         kept[name.lower()] = value
     return kept
-
-
-def tls_context(request: LinkRequest, scheme: str, proxy: ProxyChoice) -> ssl.SSLContext:
-    """The certificates to trust: certifi's, or what SSL_CERT_FILE / SSL_CERT_DIR / ca_file name.
-
-    Raises:
-        OSError: a named file or folder cannot be read, or holds no certificate.
-    """
-    if scheme != "https" and proxy.scheme != "https":
-        # Nothing is encrypted: a context that trusts nobody costs nothing to make.
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    env = request.env
-    if file := env.get("SSL_CERT_FILE"):
-        context = ssl.create_default_context(cafile=file)
-    elif folder := env.get("SSL_CERT_DIR"):
-        context = ssl.create_default_context(capath=folder)
-    else:
-        import certifi
-
-        context = ssl.create_default_context(cafile=certifi.where())
-    if request.ca_file:
-        context.load_verify_locations(cafile=request.ca_file)
-    return context
-
-
-def shown_url(url: str) -> str:
-    """A URL for messages."""
-    return without_password(url)

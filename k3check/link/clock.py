@@ -13,9 +13,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from k3check.link.client import tls_context
 from k3check.link.exchange import FailureKind
 from k3check.link.proxies import ProxyChoice
+from k3check.link.tls import tls_context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from k3check.link.client import tls_context
 from k3check.link.exchange import Failure, FailureKind, Stage
 from k3check.link.failures import os_kind
+from k3check.link.tls import tls_context
 
 if TYPE_CHECKING:
     from k3check.link.proxies import ProxyChoice
@@ -198,10 +198,10 @@ def walk(base: Base, proxy: ProxyChoice, request: LinkRequest) -> Path:
             path.times["proxy"] = time.monotonic() - begun
         if base.scheme == "https" and path.failure is None:
             path.failure = _handshake(path, found, base, request, proxy)
-            if path.failure is not None and not proxy.url:
-                from k3check.link import clock
+            if path.failure is not None:
+                from k3check.link.second_look import refined
 
-                path.failure = clock.refined(path.failure, base, request)
+                path.failure = refined(path.failure, request, base, proxy)
     finally:
         found.close()
     return path

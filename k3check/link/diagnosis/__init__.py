@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from k3check.link.diagnosis import (
     answer,
     connection,
+    gateways,
     http,
     limits,
     meaning,
@@ -34,7 +35,7 @@ __all__ = ["Heals", "Hit", "Level", "Phase", "Row", "Tier", "classify", "table"]
 @cache
 def table() -> tuple[Row, ...]:
     """All rows in the order in which they are tried."""
-    modules = (connection, requests, limits, http, answer, stream, meaning, tools)
+    modules = (connection, requests, limits, http, gateways, answer, stream, meaning, tools)
     rows = [row for module in modules for row in module.ROWS]
     return tuple(sorted(rows, key=lambda row: (row.phase, row.tier)))
 
