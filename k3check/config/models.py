@@ -305,6 +305,9 @@ class OperatorConfig(_Section):
         default="auto", description="auto, cpu, cuda, cuda:1 ..."
     )
     options: dict[str, Any] = Field(default={}, description="Passed through to the callable.")
+    multiple_of: Size | None = Field(
+        default=None, description="The callable only takes multiples of so many tokens."
+    )
     timeout: Seconds | None = Field(default=None, description="Seconds that one check may take.")
 
 

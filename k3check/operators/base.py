@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 
+from k3check.operators.lengths import in_multiples
 from k3check.report.model import Message
 from k3check.run.candidate_error import CandidateError, classify, one_line
 
@@ -140,6 +141,7 @@ class Case:
         spec: the family's own description, from which it builds the raw inputs.
         diagnosable: False where correct operators may differ from each other (ties), so that a
             mistake's prediction says nothing there.
+        on_crash: what to say of a callable that raises in this case and in none before it.
     """
 
     name: str
@@ -149,6 +151,7 @@ class Case:
     needs: frozenset[str] = frozenset()
     spec: Any = None
     diagnosable: bool = True
+    on_crash: Message | None = None
 
     def belongs_to(self, profile: str) -> bool:
         """Whether the case runs in a profile."""
@@ -213,6 +216,11 @@ class Convention:
         library: the package that has it: a callable from there is taken for this form first.
         recognisable: False where its parameter names are another convention's too: it must be
             named, or the callable must come from the library itself.
+        telling: names of which a callable must have at least one, where the required ones are
+            too common to recognise it by; a callable of ``library`` needs none.
+        unlike: names that no callable of this form has: one of them, and it is another form.
+        abilities: the parameters that a callable needs for a capability (a case's ``needs``)
+            which the form itself has room for.
         dtype, state_dtype: the recipe that a callable of this form usually has, by torch's names;
             what a user declares goes first. The state's applies to low-precision inputs.
         refuses: why a callable of this form cannot be checked as this operator; None if it can.
@@ -227,6 +235,9 @@ class Convention:
     positional: bool = False
     library: str = ""
     recognisable: bool = True
+    telling: tuple[str, ...] = ()
+    unlike: tuple[str, ...] = ()
+    abilities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dtype: str | None = None
     state_dtype: str | None = None
     refuses: str | None = None
@@ -235,7 +246,7 @@ class Convention:
 
 @dataclass(frozen=True)
 class Example:
-    """What ``docs/conventions.md`` shows of a convention.
+    """What the pages on conventions in ``docs/`` show of a convention.
 
     Attributes:
         operator: the operator that the callable is.
@@ -281,7 +292,7 @@ def fit_needs(case: Case, interface: Any) -> Case | str:
     missing = case.needs - interface.supports
     if missing:
         return f"the convention does not take {', '.join(sorted(missing)).replace('_', ' ')}"
-    return case
+    return in_multiples(case, interface)
 
 
 @dataclass(frozen=True)

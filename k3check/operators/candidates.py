@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,8 @@ def build_candidate(
     recipe = choose_recipe(spec, request.default, convention)
     check_ability(convention, binding, spec, semantics_name, recipe)
     semantics = operator.semantics[semantics_name]
+    if spec.multiple_of is not None:
+        binding = replace(binding, interface=limited(operator, spec, binding.interface))
     binding = replace(binding, notes=(*binding.notes, *binding.advice(semantics)))
     return Candidate(
         operator=operator,
@@ -74,6 +77,24 @@ def build_candidate(
         options=spec.options,
         recognised=recognised,
     )
+
+
+def limited(operator: Operator, spec: CandidateSpec, interface: Any) -> Any:
+    """The interface with the declared lengths, beside those that the convention has anyway.
+
+    Raises:
+        UsageError: the operator has no tokens in a row.
+    """
+    if not hasattr(interface, "multiple_of") or operator.name == "kda_step":
+        raise UsageError(
+            code="K3C-136",
+            what=f"{operator.name} takes no number of tokens that multiple_of could restrict",
+            where=spec.origin,
+            found=f"multiple_of = {spec.multiple_of}",
+            fix="Remove multiple_of.",
+        )
+    assert spec.multiple_of is not None, "asked only where it is declared"
+    return replace(interface, multiple_of=math.lcm(interface.multiple_of, spec.multiple_of))
 
 
 def choose_semantics(operator: Operator, spec: CandidateSpec) -> str:

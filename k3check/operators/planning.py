@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import k3check.operators as package
 from k3check.diagnose import consequence
 from k3check.diagnose.history import BUDGET_S, History, name_the_mistake, retold
+from k3check.operators.abilities import why_not
 from k3check.operators.base import Check, ConventionBroken
 from k3check.operators.candidates import build_candidate
 from k3check.operators.compare_case import compare_case
+from k3check.operators.crashes import Crashes, remembered
 from k3check.operators.threads import use_one
 from k3check.report.model import Finding, Message, Outcome
 
@@ -52,10 +54,10 @@ def make_plan(
     for family in sorted(families(), key=lambda f: bool(f.uses)):
         for operator in family.operators:
             if operator.name in asked:
-                history = History(budget_s=BUDGET_S[request.profile])
+                crashes, history = Crashes(), History(budget_s=BUDGET_S[request.profile])
                 histories[operator.name] = history
-                checks += case_checks(candidates[operator.name], request, history)
-                checks += property_checks(candidates[operator.name], request, history)
+                checks += case_checks(candidates[operator.name], request, crashes, history)
+                checks += property_checks(candidates[operator.name], request, crashes, history)
         given = {n: c for n, c in candidates.items() if n in asked or n in family.uses}
         checks += [
             replace(check, run=partial(family_check, check, family, request, given, histories))
@@ -119,14 +121,14 @@ def joins(family: Family, request: OpsRequest) -> bool:
 
 
 def case_checks(
-    candidate: Candidate, request: OpsRequest, history: History | None = None
+    candidate: Candidate, request: OpsRequest, crashes: Crashes, history: History | None = None
 ) -> Iterator[Check]:
     """One check a case of the profile; the last one brings the diagnosis of all that failed."""
     operator = candidate.operator
     history = history or History(budget_s=BUDGET_S[request.profile])
     chosen = [case for case in operator.cases if case.belongs_to(request.profile)]
     for case in chosen:
-        fitted = operator.fit(case, candidate.interface)
+        fitted = why_not(candidate, case.needs) or operator.fit(case, candidate.interface)
 
         def run(case: Case = case, fitted: Case | str = fitted) -> Finding:
             if isinstance(fitted, str):
@@ -134,40 +136,59 @@ def case_checks(
             return fails_if_broken(
                 operator,
                 case.name,
-                case.why,
-                lambda: compare_case(candidate, fitted, request, history),
+                fitted.why,
+                lambda: remembered(
+                    crashes,
+                    blank(operator, case.name, fitted.why),
+                    fitted,
+                    lambda: compare_case(candidate, fitted, request, history),
+                ),
             )
+
+        def amend() -> list[Finding]:
+            return [*name_the_mistake(candidate, history), *crashes.amended(candidate)]
 
         yield Check(
             id=f"{operator.name}/{case.name}",
             suite=operator.suite,
             operator=operator.name,
             case=case.name,
-            title=case.why,
+            title=case.why if isinstance(fitted, str) else fitted.why,
             run=telling_once(candidate, run) if case is chosen[0] else run,
-            amend=(lambda: name_the_mistake(candidate, history)) if case is chosen[-1] else None,
+            amend=amend if case is chosen[-1] else None,
         )
 
 
-def property_checks(candidate: Candidate, request: OpsRequest, history: History) -> Iterator[Check]:
+def property_checks(
+    candidate: Candidate, request: OpsRequest, crashes: Crashes, history: History
+) -> Iterator[Check]:
     """One check a property of the profile; after the last one it is known if calls agree."""
     operator = candidate.operator
     budget_s = consequence.BUDGET_S[request.profile]
     chosen = [item for item in operator.properties if belongs(item, request.profile)]
     for item in chosen:
-        missing = item.needs - candidate.interface.supports
+        reason = why_not(candidate, item.needs)
 
-        def run(item: Property = item, missing: frozenset[str] = missing) -> Finding:
-            if missing:
-                names = ", ".join(sorted(missing)).replace("_", " ")
-                reason = f"the convention does not take {names}"
+        def run(item: Property = item, reason: str | None = reason) -> Finding:
+            if reason is not None:
                 return skipped(operator, item.name, item.title, reason)
             found = fails_if_broken(
-                operator, item.name, item.title, lambda: item.check(candidate, request.seed)
+                operator,
+                item.name,
+                item.title,
+                lambda: remembered(
+                    crashes,
+                    blank(operator, item.name, item.title),
+                    None,
+                    lambda: item.check(candidate, request.seed),
+                ),
             )
             return consequence.in_context(
                 candidate, history, found, lambda wrong: item.check(wrong, request.seed), budget_s
             )
+
+        def amend() -> list[Finding]:
+            return [*retold(history), *crashes.amended(candidate)]
 
         yield Check(
             id=f"{operator.name}/{item.name}",
@@ -176,7 +197,7 @@ def property_checks(candidate: Candidate, request: OpsRequest, history: History)
             case=item.name,
             title=item.title,
             run=run,
-            amend=(lambda: retold(history)) if item is chosen[-1] else None,
+            amend=amend if item is chosen[-1] else None,
         )
 
 

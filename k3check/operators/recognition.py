@@ -114,11 +114,7 @@ def recognise(
         UsageError: none fits.
     """
     fitting = [
-        c
-        for c in operator.conventions.values()
-        if names is not None
-        and names >= set(c.required)
-        and (c.recognisable or comes_from(c, target))
+        c for c in operator.conventions.values() if names is not None and shows(c, names, target)
     ]
     if not fitting:
         takes = "a signature that cannot be read" if names is None else ", ".join(sorted(names))
@@ -132,6 +128,16 @@ def recognise(
             fix="Name the convention with --convention, or wrap the callable in one of these.",
         )
     return max(fitting, key=lambda c: (comes_from(c, target), shared(c, names), len(c.required)))
+
+
+def shows(convention: Convention, names: frozenset[str], target: Callable[..., Any] | None) -> bool:
+    """Whether parameter names can be a convention's, and are not just anybody's."""
+    if not names >= set(convention.required) or names & {*convention.unlike}:
+        return False
+    if comes_from(convention, target):
+        return True
+    telling = not convention.telling or bool(names & {*convention.telling})
+    return convention.recognisable and telling
 
 
 def shared(convention: Convention, names: frozenset[str] | None) -> int:
@@ -157,7 +163,7 @@ def why_recognised(
     rest = [
         c
         for c in operator.conventions.values()
-        if c is not convention and c.recognisable and (names or frozenset()) >= set(c.required)
+        if c is not convention and shows(c, names or frozenset(), None)
     ]
     if rest:
         second = max(rest, key=lambda c: shared(c, names))

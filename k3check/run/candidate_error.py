@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from k3check.report.model import Message
+
 Kind = Literal["raised", "exit", "memory", "device"]
 
 #: How much of a traceback is kept: enough for any real one, little enough for a report.
@@ -45,6 +47,7 @@ class CandidateError(Exception):
             ``device`` (an accelerator's error, which may have broken its context).
         error: the exception in one line, ``ValueError: expected 4 heads``.
         traceback: the traceback's text, without our frames and the import machinery's.
+        hint: what whoever made the call has to say of it, in place of the usual sentence.
     """
 
     def __init__(self, kind: Kind, error: str, traceback: str) -> None:
@@ -52,6 +55,7 @@ class CandidateError(Exception):
         self.kind: Kind = kind
         self.error = error
         self.traceback = traceback
+        self.hint: Message | None = None
 
     @classmethod
     def of(cls, error: BaseException) -> CandidateError:

@@ -128,6 +128,7 @@ def _from_file(loaded: Loaded) -> dict[str, CandidateSpec]:
             accumulate_dtype=configured.accumulate_dtype,
             device=configured.device,
             options=configured.options,
+            multiple_of=configured.multiple_of,
             origin=str(loaded.origins[f"operators.{name}"]),
         )
         for name, configured in loaded.config.operators.items()

@@ -26,6 +26,7 @@ class CandidateSpec:
         dtype, state_dtype, accumulate_dtype: the recipe by torch's names, None for the default.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1`` ...
         options: keyword arguments passed through to the callable.
+        multiple_of: the callable only takes multiples of so many tokens; None for any number.
         origin: where this was configured, for messages (``config.toml [operators.kda_chunk]``).
     """
 
@@ -38,6 +39,7 @@ class CandidateSpec:
     accumulate_dtype: str | None = None
     device: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
+    multiple_of: int | None = None
     origin: str = "built-in"
 
 

@@ -160,6 +160,7 @@ def _run(check: Check, torch: Any) -> tuple[Finding, bool]:
             finding = check.run()
     except CandidateError as error:
         finding = _crashed(check, error.kind, error.error, error.traceback)
+        finding = replace(finding, hint=error.hint or finding.hint)
     except (UsageError, NothingToCheck):
         raise
     except BaseException as error:  # noqa: BLE001 - raised again if it is ours

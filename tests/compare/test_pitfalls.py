@@ -283,8 +283,8 @@ def test_one_output_too_many_is_no_silent_pass():
     findings = findings_for("kda_recurrent", three, convention="k3check", only={"fast-gates"})
     found = findings["fast-gates"]
     assert found.outcome is Outcome.FAIL
-    assert found.hint.code == "K3O-010"
-    assert "too many values" in found.hint.values["error"]
+    assert found.hint.code == "K3O-019"
+    assert (found.hint.values["found"], found.hint.values["expected"]) == (3, "2")
 
 
 @pytest.mark.parametrize(

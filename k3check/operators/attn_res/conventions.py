@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from k3check.operators.arguments import taken
 from k3check.operators.attn_res.semantics import AttnResInterface
-from k3check.operators.base import Binding, Convention, Tensors
+from k3check.operators.base import Binding, Convention, Example, Tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,9 +41,9 @@ def _first(result: Any) -> Any:
     return result[0] if isinstance(result, (tuple, list)) else result
 
 
-def _bind_k3check(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+def _bind_k3check(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        return {"output": target(**{**inputs, **options})}
+        return {"output": target(**{**taken(names, inputs, "eps"), **options})}
 
     return Binding(AttnResInterface(), call)
 
@@ -170,12 +171,20 @@ def _bind_stack(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Bi
     return Binding(AttnResInterface(stack=True, supports=frozenset({"stack"})), call)
 
 
+def _example(
+    signature: str, returns: str = "output [T, D], alone or first of a tuple", target: str = ""
+) -> Example:
+    name = signature.partition("(")[0]
+    return Example("attn_res", target or f"kernels/attn_res.py:{name}", signature, returns)
+
+
 K3CHECK = Convention(
     "k3check",
     "sources stacked as [N, T, D], the prefix last; query and gain [D]",
     ("sources", "query", "gain"),
     _bind_k3check,
     typical=("eps",),
+    example=_example("attn_res(sources, query, gain, eps=1e-5)"),
 )
 FLA = Convention(
     "fla",
@@ -183,6 +192,12 @@ FLA = Convention(
     ("query", "residuals", "rms_weight"),
     _bind_fla,
     typical=("rms_eps", "output_rms_weight", "scale", "return_weights"),
+    library="fla",
+    example=_example(
+        "naive_attnres(query, residuals, rms_weight, output_rms_weight=None, rms_eps=1e-6, "
+        "scale=1.0, return_weights=False)",
+        target="fla.ops.attnres:naive_attnres",
+    ),
 )
 FLA_NORMED = Convention(
     "fla-normed",
@@ -190,6 +205,12 @@ FLA_NORMED = Convention(
     ("query", "residuals", "rms_weight", "output_rms_weight"),
     _bind_fla_normed,
     typical=("rms_eps",),
+    example=_example(
+        "fused_attnres(query, residuals, rms_weight, output_rms_weight=None, rms_eps=1e-6, "
+        "scale=1.0, return_weights=False)",
+        "output [T, D], normed, alone or first of a tuple",
+        target="fla.ops.attnres:fused_attnres",
+    ),
 )
 HF = Convention(
     "hf",
@@ -197,6 +218,10 @@ HF = Convention(
     ("prefix_sum", "block_residual", "proj", "norm"),
     _bind_hf,
     positional=True,
+    example=_example(
+        "_apply_attn_res(prefix_sum, block_residual, proj, norm)",
+        target="modeling_kimi_linear:_apply_attn_res",
+    ),
 )
 VLLM_AMD = Convention(
     "vllm-amd",
@@ -204,6 +229,7 @@ VLLM_AMD = Convention(
     ("prefix", "blocks", "norm_w", "qk_w", "num_blocks"),
     _bind_vllm_amd,
     typical=("eps",),
+    example=_example("attn_res_amd(prefix, blocks, norm_w, qk_w, num_blocks, eps=1e-5)"),
 )
 VLLM = Convention(
     "vllm",
@@ -211,6 +237,11 @@ VLLM = Convention(
     ("prefix", "delta", "blocks", "norm_w", "qk_w", "out_norm_w", "num_blocks"),
     _bind_vllm,
     typical=("block_write_idx", "eps", "out_eps"),
+    example=_example(
+        "attn_res_cuda(prefix, delta, blocks, norm_w, qk_w, out_norm_w, num_blocks, "
+        "block_write_idx, eps, out_eps)",
+        "output [T, D], normed, alone or first of a tuple; prefix becomes prefix + delta",
+    ),
 )
 FOLD = Convention(
     "fold",
@@ -218,6 +249,10 @@ FOLD = Convention(
     ("out", "src", "fold", "nsrc", "n", "eps"),
     _bind_fold,
     positional=True,
+    example=_example(
+        "k3_attn_res(out, src, fold, nsrc, n, eps)",
+        "nothing: out [D] is written; called once a token",
+    ),
 )
 STACK = Convention(
     "stack",
@@ -225,6 +260,10 @@ STACK = Convention(
     ("hidden", "sublayers", "queries", "gains", "block_size"),
     _bind_stack,
     typical=("eps",),
+    example=_example(
+        "walk(hidden, sublayers, queries, gains, block_size, eps=1e-5)",
+        "output [T, D]: the last mix, before the final norm",
+    ),
 )
 
 CONVENTIONS = {c.name: c for c in (K3CHECK, FLA, FLA_NORMED, HF, VLLM_AMD, VLLM, FOLD, STACK)}

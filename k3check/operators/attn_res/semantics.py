@@ -84,6 +84,7 @@ class AttnResInterface:
             the stream's dtype.
         output_norm: the RMSNorm that follows the mix is included.
         stack: the callable is a whole stack of layers, not one mix.
+        multiple_of: the number of tokens must be a multiple of it.
         supports: ``mix``: one mix can be called; ``single``: a mix of the prefix alone.
     """
 
@@ -92,6 +93,7 @@ class AttnResInterface:
     output_norm: bool = False
     stack: bool = False
     supports: frozenset[str] = frozenset({"mix", "single"})
+    multiple_of: int = 1
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from k3check.compare.verdict import is_plain
+from k3check.operators.abilities import why_not
 from k3check.operators.base import (
     EXACT,
     Arithmetic,
@@ -196,14 +197,13 @@ def shapes(candidate: Candidate, inputs: Tensors) -> dict[str, Shape]:
 
 def missing_ability(candidate: Candidate) -> str | None:
     """Why a candidate cannot resume; None if it can."""
-    needs = KINDS[candidate.operator.name].needs
-    missing = [name.replace("_", " ") for name in needs if name not in candidate.interface.supports]
-    if missing:
-        return f"the convention of {candidate.operator.name} has no {', no '.join(missing)}"
+    missing = why_not(candidate, KINDS[candidate.operator.name].needs)
+    if missing is not None:
+        return f"{candidate.operator.name}: {missing}"
     if candidate.interface.supports >= {"past", "layer"} and "cache" not in (
         candidate.interface.supports
     ):
-        return f"the convention of {candidate.operator.name} returns no cache"
+        return f"{candidate.operator.name}: the convention {candidate.convention} returns no cache"
     return None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from k3check.operators.base import Case, Tensors, generator
+from k3check.operators.lengths import in_multiples
 
 if TYPE_CHECKING:
     from k3check.operators.base import Recipe
@@ -69,8 +70,8 @@ def fit(case: Case, interface: ConvInterface) -> Case | str:
         return f"the convention does not take {', '.join(sorted(missing)).replace('_', ' ')}"
     spec: ConvSpec = case.spec
     if spec.state and "initial_state" not in interface.supports:
-        return replace(case, spec=replace(spec, state=False))
-    return case
+        case = replace(case, spec=replace(spec, state=False))
+    return in_multiples(case, interface)
 
 
 def _case(

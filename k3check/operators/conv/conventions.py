@@ -6,26 +6,37 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import Binding, Convention, Tensors
+from k3check.operators.arguments import able, taken
+from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.conv.semantics import ConvInterface
+from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+STATE = ("initial_state", "final_state")
+OURS = {**dict.fromkeys(STATE, ("initial_state",)), "packed": ("cu_seqlens",)}
+FLA = {"initial_state": ("initial_state",), "packed": ("cu_seqlens",)}
+DAO = dict.fromkeys(STATE, ("initial_states", "return_final_states"))
+
 
 def _bind_k3check(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
-    supports = {"initial_state", "final_state", "packed"}
-    if names is not None and "cu_seqlens" not in names:
-        supports.discard("packed")
+    """A function without ``initial_state`` has no state to return either."""
+    supports = able(names, OURS)
+    activated = names is not None and "activation" in names
 
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        output, state = target(**{**inputs, **options})
+        arguments = {**inputs, **({"activation": "silu"} if activated else {}), **options}
+        result = target(**arguments)
+        if "final_state" not in supports:
+            return {"output": parts(result, "output", more=True)[0]}
+        output, state = parts(result, "output", "final_state")
         return {"output": output, "final_state": state}
 
-    return Binding(ConvInterface(supports=frozenset(supports)), call)
+    return Binding(ConvInterface(supports=supports), call)
 
 
-def _bind_fla(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+def _bind_fla(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
     """causal_conv1d of fla: the state has as many columns as the kernel."""
 
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
@@ -38,29 +49,34 @@ def _bind_fla(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Bind
         }
         if "cu_seqlens" in inputs:
             arguments["cu_seqlens"] = inputs["cu_seqlens"]
-        output, state, *_ = target(**{**arguments, **options})
+        arguments = taken(names, arguments, "initial_state")
+        result = target(**{**arguments, **options})
+        output, state = parts(result, "output", "final_state", more=True)
         return {"output": output, "final_state": state}
 
-    return Binding(ConvInterface(extra_column=True), call)
+    supports = able(names, FLA) | {"final_state"}
+    return Binding(ConvInterface(extra_column=True, supports=supports), call)
 
 
 def _bind_dao(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
     """causal_conv1d_fn of causal-conv1d: channels before tokens, width - 1 columns."""
-    stateful = names is None or {"initial_states", "return_final_states"} <= names
+    supports = able(names, DAO)
 
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        arguments = {"x": inputs["x"].mT.contiguous(), "weight": inputs["weight"],
-                     "activation": "silu"}  # fmt: skip
-        if not stateful:
+        arguments = {
+            "x": inputs["x"].mT.contiguous(),
+            "weight": inputs["weight"],
+            "activation": "silu",
+        }
+        if not supports:
             return {"output": target(**{**arguments, **options}).mT}
         arguments |= {
             "initial_states": inputs.get("initial_state"),
             "return_final_states": True,
         }
-        output, state = target(**{**arguments, **options})
+        output, state = parts(target(**{**arguments, **options}), "output", "final_state")
         return {"output": output.mT, "final_state": state}
 
-    supports = frozenset({"initial_state", "final_state"} if stateful else ())
     return Binding(ConvInterface(supports=supports), call)
 
 
@@ -80,7 +96,7 @@ def _bind_update(_names: frozenset[str] | None, options: Mapping[str, Any]) -> B
         ]  # fmt: skip
         return {"output": torch.stack(rows, dim=1), "final_state": state}
 
-    return Binding(ConvInterface(supports=frozenset({"initial_state", "final_state"})), call)
+    return Binding(ConvInterface(supports=frozenset(STATE)), call)
 
 
 CONVENTIONS = {
@@ -91,7 +107,16 @@ CONVENTIONS = {
             "x [B, T, C], weight [C, W], state [N, C, W - 1] -> (output, final state)",
             ("x", "weight"),
             _bind_k3check,
-            typical=("initial_state", "cu_seqlens"),
+            typical=("initial_state", "cu_seqlens", "activation"),
+            unlike=("conv_state", "initial_states"),
+            abilities=OURS,
+            example=Example(
+                "short_conv",
+                "kernels/conv.py:short_conv",
+                "short_conv(x, weight, initial_state=None, cu_seqlens=None)",
+                "(output [B, T, C], final_state [N, C, W - 1]); the output alone from a function "
+                "without initial_state",
+            ),
         ),
         Convention(
             "fla",
@@ -99,6 +124,15 @@ CONVENTIONS = {
             ("x", "weight", "activation", "output_final_state"),
             _bind_fla,
             typical=("initial_state", "cu_seqlens"),
+            abilities=FLA,
+            example=Example(
+                "short_conv",
+                "fla.modules.convolution:causal_conv1d",
+                "causal_conv1d(x, weight=None, bias=None, residual=None, initial_state=None, "
+                "output_final_state=False, activation=None, backend='triton', cu_seqlens=None, "
+                "**kwargs)",
+                "(output [B, T, C], final_state [N, C, W])",
+            ),
         ),
         Convention(
             "causal-conv1d",
@@ -106,6 +140,18 @@ CONVENTIONS = {
             ("x", "weight", "activation"),
             _bind_dao,
             typical=("initial_states", "return_final_states", "bias", "seq_idx"),
+            library="causal_conv1d",
+            telling=("initial_states", "return_final_states", "final_states_out", "seq_idx"),
+            unlike=("conv_state",),
+            abilities=DAO,
+            example=Example(
+                "short_conv",
+                "causal_conv1d:causal_conv1d_fn",
+                "causal_conv1d_fn(x, weight, bias=None, seq_idx=None, initial_states=None, "
+                "return_final_states=False, final_states_out=None, activation=None)",
+                "(output [B, C, T], final_states [B, C, W - 1]); the output alone from a function "
+                "without initial_states and return_final_states",
+            ),
         ),
         Convention(
             "causal-conv1d-update",
@@ -113,6 +159,14 @@ CONVENTIONS = {
             ("x", "conv_state", "weight", "activation"),
             _bind_update,
             typical=("bias",),
+            library="causal_conv1d",
+            example=Example(
+                "short_conv",
+                "causal_conv1d:causal_conv1d_update",
+                "causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, "
+                "cache_seqlens=None, conv_state_indices=None)",
+                "output [B, C]; conv_state is updated in place; called once a token",
+            ),
         ),
     )
 }

@@ -41,8 +41,10 @@ class ConvInterface:
     Attributes:
         extra_column: the state holds as many inputs as the kernel is wide, as in
             flash-linear-attention; one less is enough.
+        multiple_of: the number of tokens must be a multiple of it.
         supports: ``packed``, ``initial_state``, ``final_state``.
     """
 
     extra_column: bool = False
     supports: frozenset[str] = frozenset({"packed", "initial_state", "final_state"})
+    multiple_of: int = 1

@@ -15,6 +15,7 @@ import torch
 
 from k3check.operators.base import Case, Tensors, generator
 from k3check.operators.kda.sees import SEES
+from k3check.operators.lengths import in_multiples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,11 +164,7 @@ def fit(case: Case, interface: KdaInterface) -> Case | str:
     if interface.heads is not None:
         spec = replace(spec, heads=interface.heads, value_heads=interface.heads)
     spec = replace(spec, shared_rates=interface.rates == "query")
-    if interface.multiple_of > 1:
-        m = interface.multiple_of
-        lengths = tuple(-(-n // m) * m for n in spec.lengths)
-        spec = replace(spec, tokens=-(-spec.tokens // m) * m, lengths=lengths)
-    return replace(case, spec=spec)
+    return in_multiples(replace(case, spec=spec), interface)
 
 
 def _case(name: str, why: str, *, profile: str = "full", **spec: object) -> Case:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from k3check.operators.arguments import taken
 from k3check.operators.base import (
     EXACT,
     Arithmetic,
     Binding,
     Case,
     Convention,
+    Example,
     Operator,
     Output,
     Recipe,
@@ -23,6 +25,7 @@ from k3check.operators.kda import candidate, gate_faults
 from k3check.operators.kda import gate as front
 from k3check.operators.kda.sees import GATE_SEES
 from k3check.operators.kda.semantics import SEMANTICS, KdaSemantics
+from k3check.report.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,10 +33,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GateInterface:
-    """What a gate function returns: natural log decay, log2 decay, or the decay itself."""
+    """What a gate function returns: natural log decay, log2 decay, or the decay itself.
+
+    Attributes:
+        output: which of them.
+        multiple_of: the number of tokens must be a multiple of it.
+        supports: ``spare_rates``: A_log may have more entries than there are heads.
+    """
 
     output: Literal["ln", "log2", "alpha"] = "ln"
     supports: frozenset[str] = frozenset({"spare_rates"})
+    multiple_of: int = 1
 
 
 @dataclass(frozen=True)
@@ -108,9 +118,11 @@ def evaluate(
     return {"decay": g.to(kept)}
 
 
-def _bind_k3check(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+def _bind_k3check(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
         tensors = {n: v for n, v in inputs.items() if n != "floor" or v is not None}
+        if inputs["lower_bound"] is None:  # a softplus gate may do without the parameter
+            tensors = taken(names, tensors, "lower_bound")
         return {"decay": target(**{**tensors, **options})}
 
     return Binding(GateInterface(), call)
@@ -152,6 +164,13 @@ CONVENTIONS = {
             ("gate", "A_log", "dt_bias"),
             _bind_k3check,
             typical=("lower_bound", "floor"),
+            example=Example(
+                "kda_gate",
+                "kernels/gate.py:kda_gate",
+                "kda_gate(gate, A_log, dt_bias, lower_bound=-5.0)",
+                "the log decay [B, T, HV, K], natural logarithm; A_log may have more entries "
+                "than there are heads (K3's checkpoint stores 128 for 96): read A_log[:HV]",
+            ),
         ),
         Convention(
             "fla",
@@ -159,6 +178,14 @@ CONVENTIONS = {
             ("g", "A_log", "dt_bias"),
             _bind_fla,
             typical=("lower_bound",),
+            library="fla",
+            example=Example(
+                "kda_gate",
+                "fla.ops.kda.gate:fused_kda_gate",
+                "fused_kda_gate(g, A_log, dt_bias=None, lower_bound=None, "
+                "output_dtype=torch.float32)",
+                "the log decay [B, T, HV, K], natural logarithm",
+            ),
         ),
         Convention(
             "article",
@@ -166,6 +193,13 @@ CONVENTIONS = {
             ("logits",),
             _bind_article,
             positional=True,
+            unlike=("A_log", "dt_bias", "lower_bound"),
+            example=Example(
+                "kda_gate",
+                "kernels/gate.py:alpha_of",
+                "alpha_of(logits)",
+                "the decay itself, alpha [B, T, HV, K]",
+            ),
         ),
     )
 }
@@ -173,8 +207,11 @@ CONVENTIONS = {
 
 def _case(name: str, why: str, profile: str = "full", **spec: Any) -> Case:
     made = GateSpec(**spec)
-    needs = frozenset({"spare_rates"} if made.spare_rates else ())
-    return Case(name, why, GATE_SEES[name], profile, needs, made)
+    spare = made.spare_rates > 0
+    needs = frozenset({"spare_rates"} if spare else ())
+    entries = {"entries": made.heads + made.spare_rates, "heads": made.heads}
+    said = Message("K3O-034", entries) if spare else None
+    return Case(name, why, GATE_SEES[name], profile, needs, made, on_crash=said)
 
 
 CASES = (
@@ -182,7 +219,11 @@ CASES = (
     _case("low", "raw values around -7: where the decay is next to none", "quick", centre=-7.0),
     _case("high", "raw values around 20: saturation at the bound", centre=20.0),
     _case("huge", "raw values around +-100: overflow of a branch-free softplus", spread=100.0),
-    _case("spare-rates", "A_log with more entries than heads: the first ones count", spare_rates=2),
+    _case(
+        "spare-rates",
+        "A_log longer than the heads (K3 stores 128 for 96): the first count",
+        spare_rates=2,
+    ),
     _case("fast-rates", "rates up to exp(4)", rate=(1.0, 4.0)),
 )
 

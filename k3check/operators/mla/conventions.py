@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import Binding, Convention, Tensors
+from k3check.operators.arguments import taken
+from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.mla.semantics import MlaInterface
+from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +20,8 @@ def _bind_k3check(names: frozenset[str] | None, options: Mapping[str, Any]) -> B
     past = names is None or "past" in names
 
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        output, rows = target(**{**inputs, **options})
+        result = target(**{**taken(names, inputs, "eps"), **options})
+        output, rows = parts(result, "output", "cache")
         return {"output": output, "cache": rows}
 
     supports = {"layer", "cache"} | ({"past"} if past else set())
@@ -109,12 +112,27 @@ CONVENTIONS = {
              "nope", "pe", "value", "latent"),
             _bind_k3check,
             typical=("eps", "past"),
+            abilities={"past": ("past",)},
+            example=Example(
+                "gated_mla",
+                "kernels/mla.py:gated_mla",
+                "gated_mla(x, w_qa, q_gain, w_qb, w_kva, kv_gain, w_kvb, w_g, w_o, *, heads, "
+                "nope, pe, value, latent, eps=1e-6, past=None)",
+                "(output [B, T, D], cache [B, T, latent + pe]): the rows of this call's tokens, "
+                "not of past ones",
+            ),
         ),
         Convention(
             "absorbed",
             "attention over latents: q_nope, q_pe, kv_c, k_pe, w_uk, w_uv, scale",
             ("q_nope", "q_pe", "kv_c", "k_pe", "w_uk", "w_uv", "scale"),
             _bind_absorbed,
+            example=Example(
+                "gated_mla",
+                "kernels/mla.py:absorbed",
+                "absorbed(q_nope, q_pe, kv_c, k_pe, w_uk, w_uv, scale)",
+                "output [B, T, H, value], before gate and output projection",
+            ),
         ),
         Convention(
             "hf",
@@ -122,6 +140,12 @@ CONVENTIONS = {
             ("self", "hidden_states"),
             _bind_hf,
             positional=True,
+            example=Example(
+                "gated_mla",
+                "modeling_kimi_linear:KimiMLAAttention.forward",
+                "forward(self, hidden_states, attention_mask=None, past_key_values=None, **kwargs)",
+                "output [B, T, D], alone or first of a tuple",
+            ),
         ),
     )
 }  # fmt: skip

@@ -56,9 +56,11 @@ class MlaInterface:
     Attributes:
         part: the whole ``layer``; or ``core``: the attention of projected queries over a cache of
             latents, absorbed or not, without gate and output projection.
+        multiple_of: the number of tokens must be a multiple of it.
         supports: ``layer``: the whole layer; ``past``: earlier tokens come as cached rows
             [normed latent | k_pe]; ``cache``: it returns this call's rows.
     """
 
     part: Literal["layer", "core"] = "layer"
     supports: frozenset[str] = frozenset({"past", "layer", "cache"})
+    multiple_of: int = 1

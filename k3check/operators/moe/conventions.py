@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import Binding, Convention, Tensors
+from k3check.operators.arguments import able, taken
+from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.moe.semantics import RouterInterface, SituInterface
+from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+OURS = {"renormalize": ("renormalize",), "scaling": ("scaling",)}
+SCALED = {"scaling": ("routed_scaling_factor",)}
+BOUNDS = dict.fromkeys(("betas", "uncapped"), ("beta", "linear_beta"))
+ROUTES = "(ids [T, k], weights [T, k]) in either order: ids are the integers"
+#: In either order: they are told apart by their dtype.
+ROUTED = ("ids", "weights")
 
 
 def routing(result: Any, inputs: Tensors) -> Tensors:
@@ -20,12 +29,17 @@ def routing(result: Any, inputs: Tensors) -> Tensors:
     Returns:
         ``ids`` [T, k] ascending and ``weights`` [T, E]. Whatever cannot be brought into that form
         is handed on as it is: the comparison says what is wrong with it.
+
+    Raises:
+        ConventionBroken: it is one output, not two.
     """
-    parts = [x for x in result if isinstance(x, torch.Tensor)] if _many(result) else []
-    ids = next((x for x in parts if not x.is_floating_point()), None)
-    weights = next((x for x in parts if x.is_floating_point()), None)
+    parts(result, *ROUTED, more=True)
+    tensors = [x for x in result if isinstance(x, torch.Tensor)]
+    ids = next((x for x in tensors if not x.is_floating_point()), None)
+    weights = next((x for x in tensors if x.is_floating_point()), None)
     if ids is None:
-        return {"ids": parts[0] if parts else result, "weights": parts[-1] if parts else None}
+        first, last = (tensors[0], tensors[-1]) if tensors else (result[0], None)
+        return {"ids": first, "weights": last}
     if weights is None:
         return {"ids": ids, "weights": None}
     ids = ids.reshape(-1, ids.shape[-1]).long()
@@ -39,15 +53,12 @@ def routing(result: Any, inputs: Tensors) -> Tensors:
     return {"ids": ids.sort(-1).values, "weights": dense}
 
 
-def _many(result: Any) -> bool:
-    return isinstance(result, (tuple, list))
-
-
-def _bind_router(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+def _bind_router(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        return routing(target(**{**inputs, **options}), inputs)
+        arguments = taken(names, inputs, "renormalize", "scaling")
+        return routing(target(**{**arguments, **options}), inputs)
 
-    return Binding(RouterInterface(), call)
+    return Binding(RouterInterface(supports=able(names, OURS)), call)
 
 
 def _bind_hf_gate(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
@@ -144,6 +155,13 @@ ROUTER_CONVENTIONS = {
             ("hidden", "weight", "bias", "top_k"),
             _bind_router,
             typical=("renormalize", "scaling"),
+            abilities=OURS,
+            example=Example(
+                "moe_router",
+                "kernels/router.py:moe_router",
+                "moe_router(hidden, weight, bias, top_k, renormalize=True, scaling=1.0)",
+                ROUTES,
+            ),
         ),
         Convention(
             "hf",
@@ -151,6 +169,12 @@ ROUTER_CONVENTIONS = {
             ("self", "hidden_states"),
             _bind_hf_gate,
             positional=True,
+            example=Example(
+                "moe_router",
+                "modeling_kimi_linear:KimiMoEGate.forward",
+                "forward(self, hidden_states)",
+                ROUTES,
+            ),
         ),
         Convention(
             "vllm",
@@ -158,6 +182,15 @@ ROUTER_CONVENTIONS = {
             ("hidden_states", "gating_output", "topk", "renormalize", "e_score_correction_bias"),
             _bind_vllm,
             typical=("num_expert_group", "topk_group", "scoring_func", "routed_scaling_factor"),
+            abilities=SCALED,
+            example=Example(
+                "moe_router",
+                "kernels/router.py:fused_grouped_topk",
+                "fused_grouped_topk(hidden_states, gating_output, topk, renormalize, "
+                "e_score_correction_bias, num_expert_group=0, topk_group=0, "
+                "scoring_func='softmax', routed_scaling_factor=1.0)",
+                ROUTES,
+            ),
         ),
         Convention(
             "sglang",
@@ -165,6 +198,15 @@ ROUTER_CONVENTIONS = {
             ("hidden_states", "gating_output", "correction_bias", "topk", "renormalize"),
             _bind_sglang,
             typical=("num_expert_group", "topk_group", "routed_scaling_factor"),
+            abilities=SCALED,
+            example=Example(
+                "moe_router",
+                "kernels/router.py:biased_grouped_topk",
+                "biased_grouped_topk(hidden_states, gating_output, correction_bias, topk, "
+                "renormalize, num_expert_group=None, topk_group=None, "
+                "routed_scaling_factor=1.0)",
+                ROUTES,
+            ),
         ),
         Convention(
             "logits",
@@ -172,6 +214,9 @@ ROUTER_CONVENTIONS = {
             ("logits", "bias", "top_k"),
             _bind_logits,
             positional=True,
+            example=Example(
+                "moe_router", "kernels/router.py:route", "route(logits, bias, top_k)", ROUTES
+            ),
         ),
     )
 }
@@ -234,6 +279,11 @@ def _bind_out(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Bind
     return Binding(SituInterface(supports=frozenset({"betas"})), call)
 
 
+def _situ(signature: str, returns: str = "output [T, I]") -> Example:
+    name = signature.partition("(")[0]
+    return Example("situ_glu", f"kernels/situ.py:{name}", signature, returns)
+
+
 SITU_CONVENTIONS = {
     c.name: c
     for c in (
@@ -244,6 +294,8 @@ SITU_CONVENTIONS = {
             _bind_packed("gate"),
             typical=("beta", "linear_beta"),
             positional=True,
+            abilities=BOUNDS,
+            example=_situ("situ_glu(x, beta=4.0, linear_beta=25.0)"),
         ),
         Convention(
             "megatron",
@@ -252,6 +304,8 @@ SITU_CONVENTIONS = {
             _bind_packed("gate"),
             typical=("beta", "linear_beta"),
             positional=True,
+            abilities=BOUNDS,
+            example=_situ("situ_and_mul(inputs, beta=4.0, linear_beta=25.0)"),
         ),
         Convention(
             "up-first",
@@ -260,6 +314,8 @@ SITU_CONVENTIONS = {
             _bind_packed("up"),
             typical=("beta", "linear_beta"),
             positional=True,
+            abilities=BOUNDS,
+            example=_situ("situ_up_first(up_gate, beta=4.0, linear_beta=25.0)"),
         ),
         Convention(
             "pair",
@@ -268,12 +324,20 @@ SITU_CONVENTIONS = {
             _bind_pair,
             typical=("beta", "linear_beta"),
             positional=True,
+            abilities=BOUNDS,
+            example=_situ("situ_pair(gate, up, beta=4.0, linear_beta=25.0)"),
         ),
         Convention(
             "module",
             "a class SituAndMul(beta, linear_beta) whose instances take x [..., 2 I]",
             ("beta", "linear_beta"),
             _bind_module,
+            # a function that also takes its input is no class of this form
+            unlike=("x", "inputs", "input", "gate", "up", "up_gate", "gate_up", "y", "out"),
+            example=_situ(
+                "SituAndMul(beta=4.0, linear_beta=None)",
+                "an object that returns output [T, I] when called with x [T, 2 I]",
+            ),
         ),
         Convention(
             "out",
@@ -281,6 +345,9 @@ SITU_CONVENTIONS = {
             ("y", "x", "n", "b1", "b2"),
             _bind_out,
             positional=True,
+            example=_situ(
+                "k3_situ_glu(y, x, n, b1, b2)", "nothing: y [I] is written; called once a token"
+            ),
         ),
     )
 }

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import Binding, Convention, Tensors
+from k3check.operators.arguments import taken
+from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.moe.semantics import LatentInterface
 
 if TYPE_CHECKING:
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 CORE = LatentInterface(core=True, supports=frozenset())
 
 
-def _bind_layer(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+def _bind_layer(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        return {"output": target(**{**inputs, **options})}
+        return {"output": target(**{**taken(names, inputs, "eps"), **options})}
 
     return Binding(LatentInterface(), call)
 
@@ -64,18 +65,36 @@ CONVENTIONS = {
             ("x", "ids", "weights", "w_down", "w1", "w3", "w2", "gain", "w_up", "s1", "s3", "s2"),
             _bind_layer,
             typical=("eps",),
+            example=Example(
+                "latent_moe",
+                "kernels/moe.py:latent_moe",
+                "latent_moe(x, ids, weights, w_down, w1, w3, w2, gain, w_up, s1, s3, s2, eps=1e-5)",
+                "output [T, D]",
+            ),
         ),
         Convention(
             "fused-experts",
             "vLLM's fused_experts: the latent in, the weighted sum out, w1 = [gate; up]",
             ("hidden_states", "w1", "w2", "topk_weights", "topk_ids"),
             _bind_fused,
+            example=Example(
+                "latent_moe",
+                "kernels/moe.py:fused_experts",
+                "fused_experts(hidden_states, w1, w2, topk_weights, topk_ids)",
+                "output [T, L]: the weighted sum over a token's experts",
+            ),
         ),
         Convention(
             "experts",
             "the experts alone with three weights: x [T, L], w1, w2, w3, topk_ids, topk_weights",
             ("x", "w1", "w2", "w3", "topk_ids", "topk_weights"),
             _bind_grouped,
+            example=Example(
+                "latent_moe",
+                "kernels/moe.py:experts",
+                "experts(x, w1, w2, w3, topk_ids, topk_weights)",
+                "output [T, L]: the weighted sum over a token's experts",
+            ),
         ),
     )
 }

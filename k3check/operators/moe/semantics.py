@@ -52,11 +52,13 @@ class RouterInterface:
 
     Attributes:
         logits: the logits, computed by the caller, instead of hidden states and weight.
+        multiple_of: the number of tokens must be a multiple of it.
         supports: ``renormalize``: it can be told not to; ``scaling``: it takes the factor.
     """
 
     logits: bool = False
     supports: frozenset[str] = frozenset({"renormalize", "scaling"})
+    multiple_of: int = 1
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,13 @@ class SituInterface:
 
     Attributes:
         packed: as one tensor [gate | up].
+        multiple_of: the number of tokens must be a multiple of it.
         supports: ``betas``: it takes other bounds; ``uncapped``: linear_beta may be None.
     """
 
     packed: bool = True
     supports: frozenset[str] = frozenset({"betas", "uncapped"})
+    multiple_of: int = 1
 
 
 @dataclass(frozen=True)
@@ -143,11 +147,13 @@ class LatentInterface:
     Attributes:
         core: the experts alone: the latent in, their weighted sum out; projections, norm and
             shared experts are the caller's.
+        multiple_of: the number of tokens must be a multiple of it.
         supports: ``layer`` for the whole layer.
     """
 
     core: bool = False
     supports: frozenset[str] = frozenset({"layer"})
+    multiple_of: int = 1
 
 
 ROUTER = RouterSemantics()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.operators.base import Binding, Convention, Tensors
+from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.mxfp4.semantics import Mxfp4Interface
 
 if TYPE_CHECKING:
@@ -41,6 +41,15 @@ def _binder(first: str, second: str | None, *, grouped: bool = False) -> Bind:
     return bind
 
 
+def _example(signature: str) -> Example:
+    name = signature.partition("(")[0]
+    returned = "output [R, C], or anything of R rows that can be reshaped to it; without a "
+    return Example(
+        "mxfp4_dequant", f"kernels/mxfp4.py:{name}", signature,
+        f"{returned}parameter dtype in any dtype that holds the values",
+    )  # fmt: skip
+
+
 CONVENTIONS = {
     c.name: c
     for c in (
@@ -50,6 +59,7 @@ CONVENTIONS = {
             ("packed", "scale"),
             _binder("packed", "scale"),
             typical=("dtype",),
+            example=_example("mxfp4_dequant(packed, scale, dtype=torch.bfloat16)"),
         ),
         Convention(
             "compressed-tensors",
@@ -57,6 +67,7 @@ CONVENTIONS = {
             ("weight_packed", "weight_scale"),
             _binder("weight_packed", "weight_scale"),
             typical=("dtype",),
+            example=_example("dequantize(weight_packed, weight_scale, dtype=torch.bfloat16)"),
         ),
         Convention(
             "blocks",
@@ -64,6 +75,10 @@ CONVENTIONS = {
             ("blocks", "scales"),
             _binder("blocks", "scales", grouped=True),
             typical=("dtype",),
+            example=_example(
+                "convert_moe_packed_tensors(blocks, scales, *, dtype=torch.bfloat16, "
+                "rows_per_chunk=32768 * 1024)",
+            ),
         ),
         Convention(
             "ggml",
@@ -71,6 +86,7 @@ CONVENTIONS = {
             ("block_mxfp4",),
             _binder("block_mxfp4", None),
             typical=("dtype",),
+            example=_example("dequantize_row_mxfp4(block_mxfp4)"),
         ),
     )
 }

@@ -6,21 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import Binding, Convention, Tensors
+from k3check.operators.arguments import taken
+from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.norm.semantics import NormInterface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def _bind_k3check(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+def _bind_k3check(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        return {"output": target(**{**inputs, **options})}
+        return {"output": target(**{**taken(names, inputs, "eps"), **options})}
 
     return Binding(NormInterface(), call)
 
 
-def _bind_fla(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+def _bind_fla(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
     """rms_norm_gated(x, g, weight, bias, activation, eps): its default activation is swish."""
 
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
@@ -32,7 +33,7 @@ def _bind_fla(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Bind
             "activation": "sigmoid",
             "eps": inputs["eps"],
         }
-        return {"output": target(**{**arguments, **options})}
+        return {"output": target(**{**taken(names, arguments, "eps"), **options})}
 
     return Binding(NormInterface(), call)
 
@@ -60,6 +61,12 @@ CONVENTIONS = {
             ("x", "gate", "gain"),
             _bind_k3check,
             typical=("eps",),
+            example=Example(
+                "gated_rms_norm",
+                "kernels/norm.py:gated_rms_norm",
+                "gated_rms_norm(x, gate, gain, eps=1e-5)",
+                "output [B, T, H, D]",
+            ),
         ),
         Convention(
             "fla",
@@ -67,12 +74,27 @@ CONVENTIONS = {
             ("x", "g", "weight", "bias", "activation"),
             _bind_fla,
             typical=("eps",),
+            library="fla",
+            example=Example(
+                "gated_rms_norm",
+                "fla.modules.fused_norm_gate:rms_norm_gated",
+                "rms_norm_gated(x, g, weight, bias, activation='swish', residual=None, "
+                "prenorm=False, residual_in_fp32=False, eps=1e-6)",
+                "output [B, T, H, D]",
+            ),
         ),
         Convention(
             "module",
             "a class FusedRMSNormGated(hidden_size, eps, activation) whose instances take (x, g)",
             ("hidden_size", "activation", "eps"),
             _bind_module,
+            example=Example(
+                "gated_rms_norm",
+                "fla.modules:FusedRMSNormGated",
+                "FusedRMSNormGated(hidden_size, elementwise_affine=True, eps=1e-5, "
+                "activation='swish')",
+                "a module with a weight [D]; called with (x, g) it returns output [B, T, H, D]",
+            ),
         ),
     )
 }

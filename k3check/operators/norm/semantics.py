@@ -34,7 +34,9 @@ class NormInterface:
     """A gated norm takes x, gate and gain in every form.
 
     Attributes:
+        multiple_of: the number of tokens must be a multiple of it.
         supports: nothing that a case needs so far.
     """
 
     supports: frozenset[str] = frozenset()
+    multiple_of: int = 1

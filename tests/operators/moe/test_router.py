@@ -156,12 +156,15 @@ def test_either_order_and_any_integer(change):
         (lambda ids, w: (ids + 10**4, w), "K3O-303"),
         (lambda ids, w: (torch.where(ids == ids[:, :1], ids[:, 1:2], ids), w), "K3O-304"),
         (lambda ids, w: (ids.float(), w), "K3O-300"),
-        (lambda ids, w: ids, "K3O-001"),
+        (lambda ids, w: ids, "K3O-019"),
+        (lambda ids, w: (ids,), "K3O-019"),
+        (lambda ids, w: (ids, None), "K3O-001"),
         (lambda ids, w: (ids, w[:, :-1]), "K3O-002"),
         (lambda ids, w: (ids, w * float("nan")), "K3O-004"),
         (lambda ids, w: (ids, w.roll(1, 1)), "K3O-009"),
     ],
-    ids=["18 ids", "negative", "beyond", "twice", "float", "one tensor", "shape", "nan", "order"],
+    ids=["18 ids", "negative", "beyond", "twice", "float", "one tensor", "tuple of one",
+         "no weights", "shape", "nan", "order"],
 )  # fmt: skip
 def test_every_wrong_form_has_its_own_finding(change, code):
     found = findings_for("moe_router", wrapped(change), only={"biased", "released-experts"})

@@ -18,6 +18,7 @@ from k3check.operators.kda.conventions._tools import (
     without,
 )
 from k3check.operators.kda.semantics import KdaInterface
+from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,7 +53,7 @@ def _bind(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
             "scale": inputs.get("scale"),
             "output_final_state": True,
         }
-        output, state = target(**{**arguments, **options})
+        output, state = parts(target(**{**arguments, **options}), "output", "final_state")
         return {"output": output, "final_state": flipped(state)}
 
     return Binding(interface, call, excludes=no_article(interface))
@@ -92,7 +93,7 @@ def _naive_call(
             "initial_state": flipped(inputs.get("initial_state")),
             "output_final_state": True,
         }
-        output, state = target(**{**arguments, **options})
+        output, state = parts(target(**{**arguments, **options}), "output", "final_state")
         return {"output": output, "final_state": flipped(state)}
 
     return call
@@ -157,6 +158,7 @@ CONVENTIONS = (
         ("q", "k", "v", "gate", "beta", "initial_state", "output_final_state"),
         _bind,
         typical=("cu_seqlens", "scale", "autotune", "impl", "fastmath", "state_indices"),
+        unlike=("A_log", "dt_bias", "lower_bound"),
         library="attn_gym",
         example=Example(
             "kda_chunk",
@@ -174,6 +176,7 @@ CONVENTIONS = (
         ("q", "k", "v", "g", "beta"),
         _bind_naive,
         typical=("scale", "initial_state", "output_final_state", "cu_seqlens", "chunk_size"),
+        abilities={"packed": ("cu_seqlens",)},
         library="attn_gym",
         recognisable=False,
         example=Example(

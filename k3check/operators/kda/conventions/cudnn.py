@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.kda.conventions._tools import flipped, no_article, packed
 from k3check.operators.kda.semantics import KdaInterface
+from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +41,8 @@ def _bind(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
                 "a_log": given["A_log"],
                 "dt_bias": given["dt_bias"],
             }
-        output, state, *_ = target(**{**arguments, **options})
+        result = target(**{**arguments, **options})
+        output, state = parts(result, "output", "final_state", more=True)
         return {"output": output.reshape(inputs["v"].shape), "final_state": flipped(state)}
 
     softplus = {"kimi-linear": "its gate inside has a lower bound; activate it outside"}

@@ -14,6 +14,7 @@ import torch
 from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.kda.conventions._tools import ALL, flat, flipped, knows, no_article
 from k3check.operators.kda.semantics import KdaInterface
+from k3check.operators.returned import parts
 from k3check.report.model import Message
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def _bind(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
         if inputs.get("cu_seqlens") is not None:
             arguments["cu_seqlens"] = inputs["cu_seqlens"]
         with torch.inference_mode() if inference else nullcontext():
-            output, state, *_ = target(**{**arguments, **options})
+            result = target(**{**arguments, **options})
+        output, state = parts(result, "output", "final_state", more=True)
         return {"output": output, "final_state": flipped(state) if v_first else state}
 
     def advice(semantics: KdaSemantics) -> tuple[Message, ...]:
@@ -128,6 +130,7 @@ FLA = Convention(
         "lower_bound",
     ),
     library="fla",
+    abilities={"packed": ("cu_seqlens",)},
     example=Example(
         "kda_chunk",
         "fla.ops.kda:chunk_kda",

@@ -18,6 +18,7 @@ from k3check.operators.kda.conventions._tools import (
     without,
 )
 from k3check.operators.kda.semantics import KdaInterface
+from k3check.operators.returned import parts
 from k3check.report.model import Message
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def _bind(
             arguments["A_log"] = inputs["A_log"][::every].contiguous()
             arguments["dt_bias"] = flat(inputs["dt_bias"][::every])
             arguments["lower_bound"] = inputs["lower_bound"]
-        output, state, *_ = target(**{**arguments, **options})
+        result = target(**{**arguments, **options})
+        output, state = parts(result, "output", "final_state", more=True)
         # In place: the buffer that was passed counts, not what is returned beside it.
         kept = pool.states() if pool is not None else state if initial is None else initial
         return {"output": output, "final_state": flipped(kept)}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.kda.conventions._tools import knows, no_article, without
 from k3check.operators.kda.semantics import KdaInterface
+from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,7 +43,7 @@ def _bind(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
             "output_final_state": True,
             "use_qk_l2norm_in_kernel": True,
         }
-        output, state = target(**{**arguments, **options})
+        output, state = parts(target(**{**arguments, **options}), "output", "final_state")
         return {"output": output, "final_state": state}
 
     return Binding(interface, call, excludes=no_article(interface))

@@ -8,6 +8,7 @@ from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.kda.conventions._foreign import with_torch
 from k3check.operators.kda.conventions._tools import flipped, knows, no_article, without
 from k3check.operators.kda.semantics import KdaInterface
+from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +32,8 @@ def _bind(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
         }
         if bounded:
             arguments["lower_bound"] = inputs["lower_bound"]
-        output, state = with_torch(target)(**{**arguments, **options})
+        result = with_torch(target)(**{**arguments, **options})
+        output, state = parts(result, "output", "final_state")
         return {"output": output, "final_state": flipped(state)}
 
     only_softplus = {"k3": "this version has no lower_bound: its gate is Kimi Linear's"}

@@ -10,6 +10,7 @@ from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.kda.conventions._foreign import with_torch
 from k3check.operators.kda.conventions._tools import flat, no_article, without
 from k3check.operators.kda.semantics import KdaInterface
+from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +48,8 @@ def _bind(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
             arguments["a_log"] = inputs["A_log"]
             arguments["delta_time_bias"] = flat(inputs["dt_bias"])
             arguments["lower_bound"] = inputs["lower_bound"]
-        output, state = with_torch(target)(**{**arguments, **options})
+        result = with_torch(target)(**{**arguments, **options})
+        output, state = parts(result, "output", "final_state")
         return {
             "output": output.movedim(0, 2).contiguous(),
             "final_state": state.squeeze(joined).contiguous(),

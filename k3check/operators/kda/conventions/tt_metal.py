@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from k3check.operators.base import Binding, Convention, Example, Tensors
 from k3check.operators.kda.conventions._tools import no_article, without
 from k3check.operators.kda.semantics import KdaInterface
+from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +24,8 @@ def _bind(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
 
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
         given = [inputs[name] for name in ("q", "k", "v", "gate", "beta")]
-        output, state = target(*given, inputs.get("initial_state"), **options)
+        result = target(*given, inputs.get("initial_state"), **options)
+        output, state = parts(result, "output", "final_state")
         return {"output": output, "final_state": state}
 
     return Binding(interface, call, excludes=no_article(interface))

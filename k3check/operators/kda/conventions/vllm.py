@@ -19,6 +19,7 @@ from k3check.operators.kda.conventions._tools import (
     without,
 )
 from k3check.operators.kda.semantics import KdaInterface
+from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,7 +63,10 @@ def _bind(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
         if pool is not None:
             optional["ssm_state_indices"] = pool.indices
         result = target(**{**arguments, **only(names, optional), **options})
-        output, state = result[:2] if isinstance(result, tuple | list) else (result, None)
+        # A pool is updated in place: what is returned beside the output does not count.
+        output, state = parts(
+            result, "output", "final_state", more=True, optional=0 if pool is None else 1
+        )
         kept = state if pool is None else pool.states()
         return {"output": output.reshape(inputs["v"].shape), "final_state": flipped(kept)}
 
@@ -90,6 +94,7 @@ CONVENTIONS = (
             "ssm_state_indices",
         ),
         library="vllm",
+        abilities={"scale": ("scale",)},
         example=Example(
             "kda_chunk",
             "kernels/kda.py:chunk_kda_with_fused_gate",
