@@ -157,8 +157,14 @@ def same_sets(candidate: Candidate, faults: Sequence[Fault], seen: Record) -> bo
     predicted = predict(candidate, faults, seen.inputs)
     low = rounding(candidate.recipe, block_operands=operator.block_operands)
     rounded = predict(candidate, faults, seen.inputs, low)
-    for output in operator.outputs:
-        if output.name in seen.sets and form_problem(output, seen.sets[output.name], predicted):
-            return False
     chosen = [output for output in operator.outputs if output.name in seen.sets]
+    for output in chosen:
+        if form_problem(output, seen.sets[output.name], predicted):  # ids that there are not
+            return all(same_ids(seen.sets[o.name], predicted[o.name]) for o in chosen)
     return agree(chosen, seen.sets, predicted, rounded).problem is None
+
+
+def same_ids(actual: torch.Tensor, predicted: torch.Tensor) -> bool:
+    """Whether the ids of every row are the same, in any order."""
+    one, other = (ids.long().sort(-1).values for ids in (actual, predicted))
+    return one.shape == other.shape and torch.equal(one, other)

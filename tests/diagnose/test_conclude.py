@@ -126,6 +126,21 @@ def test_wrong_ids_are_an_output_too():
         assert list(unspoken(candidate, (doubled,), seen)) == silent
 
 
+def test_impossible_ids_that_a_mistake_predicts_are_explained():
+    """Ids that count from one: the last expert's is none."""
+    name, case = "moe_router", "biased"
+
+    def from_one(_case, found):
+        ids = found["ids"] + 1
+        dense = found["weights"].roll(1, -1)
+        dense[:, 0] = 0
+        return {"ids": ids, "weights": dense}
+
+    candidate, seen = recorded(name, from_one, case)
+    assert int(seen[0].sets["ids"].max()) == seen[0].reference["choice"].shape[-1]
+    assert list(unspoken(candidate, (fault_of(candidate, "K3O-334"),), seen)) == []
+
+
 @pytest.mark.parametrize(("silent", "expected"), [((), "high"), (("packed",), "medium")])
 def test_a_silent_failed_case_costs_the_high_verdict(silent, expected):
     match = Match((Fault("K3O-155", "scale.missing"),), 0.5)

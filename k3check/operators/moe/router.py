@@ -169,6 +169,7 @@ def result(
     if semantics.id_base:
         ids = ids + semantics.id_base
         dense = dense.roll(semantics.id_base, 1)
+        dense[:, : semantics.id_base] = 0  # the last expert's id is none, and its weight nowhere
     if semantics.count == "with_shared":
         extra = torch.arange(E, E + 2, device=ids.device).expand(len(ids), 2)
         ids = torch.cat([ids, extra], dim=1)
