@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
+from k3check.link.answers import Answer
 from k3check.link.request import Secret
 from tests.link.faulty import answer, chunk, http, sse
 
@@ -216,6 +217,14 @@ def endless_events(connection: Connection, request: Request) -> None:
     event = f"data: {json.dumps(chunk({'reasoning_content': 'a'}))}\n\n".encode()
     for _ in range(60):
         connection.send(event * 200)
+
+
+def bytewise(connection: Connection, request: Request) -> None:
+    """Every byte a packet of its own: characters of three bytes arrive in pieces."""
+    data = sse(ROLE, THINK, chunk({"content": "你好"}), END, DONE)
+    data = data.replace(b"\\u4f60\\u597d", "你好".encode())
+    for i in range(len(data)):
+        connection.send(data[i : i + 1])
 
 
 def redirect(status: int, location: str) -> bytes:
@@ -669,6 +678,8 @@ STREAM = tuple(
         ("null event", "K3L-522", sse(ROLE, THINK, "null", TEXT, END, DONE), {}),
         ("another model than before", "K3L-523", sse(ROLE, THINK, TEXT, END, DONE),
          {"facts": {"plain": "other-model"}}),
+        ("another end than before", "K3L-523", sse(ROLE, THINK, TEXT, END, DONE),
+         {"facts": {"plain": Answer("x", finish="tool_calls", model="kimi-k3")}}),
         ("messages instead of deltas", "K3L-524",
          sse({**chunk(), "choices": [{"index": 0, "finish_reason": None, "message": {
              "reasoning_content": "Say it.", "content": NONCE}}]}, END, DONE), {}),
@@ -826,6 +837,12 @@ MEANING = (
     F("more cached than sent", "K3L-614", good(usage=usage(20, 10, 30, cached_tokens=900))),
     F("an answer from 2001", "K3L-615", good(created=1_000_000_000)),
     F("thousand choices", "K3L-621", good(choices=answer()["choices"] * 1000)),
+    F("thousand tool calls", "K3L-621",
+      good(message={"content": "", "tool_calls": json.loads(
+          '[{"id":"a:0","type":"function","function":{"name":"f","arguments":"{}"}}]') * 1000},
+           choice={"finish_reason": "tool_calls"}), nonce=""),
+    F("limit ignored", "K3L-622", good(usage=usage(20, 80, 100)),
+      body={"max_completion_tokens": 64}),
     F("cut answer", "K3L-636", good(choice={"finish_reason": "length"})),
     F("filtered answer", "K3L-637", good(message={"content": ""},
                                          choice={"finish_reason": "content_filter"})),
@@ -860,6 +877,15 @@ GOOD = (
       sse(": hello", ROLE, THINK).replace(b"\r\n\r\n", b"\r\n\r\n\xef\xbb\xbf", 1)
       + b"id: 7\nretry: 10\ndata:" + json.dumps(TEXT).encode() + b"\n\ndata: "
       + json.dumps(END).encode() + b"\n\ndata: [DONE]\n\n", stream=True),
+    F("a good stream with bare CR", "", sse(ROLE, THINK, TEXT, END, DONE, end="\r\r"),
+      stream=True),
+    F("a good stream with data of several lines", "",
+      sse(ROLE, THINK, "data: " + json.dumps(TEXT, indent=1).replace("\n", "\ndata: "), END, DONE),
+      stream=True),
+    F("a good stream whose characters are cut over packets", "", bytewise, stream=True,
+      nonce="你好"),
+    F("an answer of exactly the limit", "", good(usage=usage(20, 64, 84)),
+      body={"max_completion_tokens": 64}),
     F("a good tool call", "", call(ARGUMENTS), facts=TOOL, nonce=""),
     F("a good messages stream", "", sse(A_START, A_PING, *A_THINK, *A_TEXT, *A_END),
       wire="anthropic", stream=True),

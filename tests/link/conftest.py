@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from k3check.link import runner
 from k3check.link.answers import Answer
 from k3check.link.client import Client
 from k3check.link.diagnosis import classify
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from k3check.link.diagnosis import Hit
+    from k3check.report.listener import Listener
+    from k3check.report.model import Finding
     from tests.link.catalogue import Fixture
 
 CANARY = "sk-canary-7Qm2vX9pLw4Zt8Kd3Rf6"
@@ -75,6 +78,20 @@ class Bench:
 
     def hits(self, fixture: Fixture) -> tuple[Hit, ...]:
         return classify(self.observe(fixture), Redactor((CANARY,)))
+
+
+@pytest.fixture(autouse=True)
+def _no_key_in_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a test makes the check find, its key is nowhere in it."""
+    run = runner.run
+
+    def watched(request: LinkRequest, listener: Listener) -> list[Finding]:
+        findings = run(request, listener)
+        key = request.api_key.reveal().strip() if request.api_key else ""
+        assert len(key) < 20 or key not in repr(findings)
+        return findings
+
+    monkeypatch.setattr(runner, "run", watched)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from k3check.link.diagnosis.helpers import HIGH, LOW, MEDIUM, Confidence, Level, Phase, Row, Tier
 
@@ -51,14 +51,29 @@ def _blank(answer: Answer) -> bool:
     return not answer.text.strip() and not answer.call_count
 
 
+def _limit(seen: Observation) -> Any:
+    """The most tokens that the request allows for the answer."""
+    body = seen.exchange.call.body or {}
+    names = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+    return next((body[n] for n in names if n in body), "none")
+
+
 def _budget(seen: Observation) -> Found:
     answer = _answer(seen)
     if answer is None or not _blank(answer) or answer.finish not in _LENGTH:
         return None
-    body = seen.exchange.call.body or {}
-    names = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-    limit = next((body[n] for n in names if n in body), "none")
-    return {"limit": limit, "characters": len(answer.reasoning)}
+    return {"limit": _limit(seen), "characters": len(answer.reasoning)}
+
+
+def _unlimited(seen: Observation) -> Found:
+    """More tokens were counted than the request allows."""
+    answer = _answer(seen)
+    limit = _limit(seen)
+    counted = answer.usage.completion if answer is not None and answer.usage else None
+    # Some servers count the end mark, which is no token of the answer.
+    if counted is None or not isinstance(limit, int) or counted <= limit + 1:
+        return None
+    return {"limit": limit, "counted": counted}
 
 
 def _cut(seen: Observation) -> bool:
@@ -269,6 +284,7 @@ ROWS = (
     _row("K3L-609", "reasoning.stripped", _stripped, (160,), _W, MEDIUM),
     _row("K3L-610", "reasoning.in-content", _leaked, (151,), _W),
     _row("K3L-641", "finish.missing", _finish_null, (162,), _W),
+    _row("K3L-622", "param.limit-ignored", _unlimited, (93,), _W, MEDIUM),
     _row("K3L-613", "answer.canned", _nonce, (168,), _W, MEDIUM),
     _row("K3L-621", "answer.too-many", _many, (178,), _W),
     _row("K3L-603", "model.echo-alias", lambda seen: _echo(seen, "alias"), (156,), _N),

@@ -161,6 +161,8 @@ def _disagrees(seen: Observation) -> Found:
         return None
     if answer.model and plain.model and answer.model != plain.model:
         return {"what": "model", "plain": plain.model, "streamed": answer.model}
+    if plain.finish and answer.finish and answer.finish != plain.finish:
+        return {"what": "finish_reason", "plain": plain.finish, "streamed": answer.finish}
     if plain.usage and answer.usage:
         a, b = plain.usage.whole_prompt, answer.usage.whole_prompt
         if a and b and abs(a - b) > 3:

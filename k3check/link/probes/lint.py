@@ -54,7 +54,8 @@ def run(session: Session) -> Finding:
         evidence["effective_url"] = shown(session.base.url(session.wire))
     for key, name in (("api.base_url", "base_url"), ("api.api_key", "api_key"),
                       ("model.name", "model")):  # fmt: skip
-        if origin := request.origin(key):
+        origin = request.origin(key)
+        if origin and evidence[name] != "not set":
             evidence[f"{name}_from"] = shown(origin)
     remarks = [Message(p.code, session.redactor.value(dict(p.values))) for p in notes]
     if not request.offline and (total := cost(request)).requests > _UNSAID:
