@@ -1,4 +1,7 @@
-"""Write docs/conventions.md: every calling convention of KDA, from the conventions themselves.
+"""Write docs/conventions.md: every calling convention of KDA's sequences and steps.
+
+It is made from the conventions themselves; those of the other operators are on another page, see
+:mod:`make_operator_conventions`.
 
 Run it from the repository's root after a change of one: ``python docs/make_conventions.py``. A test
 holds the page against what this would write.
@@ -6,13 +9,21 @@ holds the page against what this would write.
 
 from __future__ import annotations
 
-import inspect
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
-from k3check.operators.kda.conventions import SEQUENCE_CONVENTIONS, STEP_CONVENTIONS
+sys.path.insert(0, str(Path(__file__).parent))
+
+from recorded_call import arguments, parameters
+
+from k3check.operators.kda.conventions import (
+    SEQUENCE_CONVENTIONS,
+    STEP_CONVENTIONS,
+)
+from k3check.operators.planning import families
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +47,18 @@ gate before softplus or sigmoid, beta before its sigmoid.
 Where a state is updated in place, that memory is what is checked, whatever is returned beside it.
 In a pool the slots that belong to no sequence of the call hold NaN and huge values and must keep
 every bit. Buffers that a function writes into hold NaN before the call.
+
+The tables are what a function is called with. *dtype* and *state_dtype* are the declared ones
+(`--dtype`, `--state-dtype`), float32 without. *Where your function has it*: without the parameter
+it is not passed; what cannot be checked then is skipped, and the report names the parameter to
+add. *In some cases*: the others have no such input. Further parameters need a default or a value
+in `options`. A function that only takes multiples of some number of tokens says so with
+`multiple_of = 64` in its section of the configuration: lengths are then rounded up, which the
+titles of the cases say.
+
+A target is a Python callable. A folder of tensor files is not taken as one.
+
+[The other operators](conventions-operators.md) have a page of their own.
 
 *This page is written by `docs/make_conventions.py`.*
 """
@@ -74,17 +97,41 @@ def section(convention: Convention, example: Example) -> str:
     lines = [f"## {convention.name}", "", f"{convention.summary}.", ""]
     if convention.refuses is None:
         lines += ["```toml", config(convention, example).rstrip(), "```", ""]
+        if not example.options:
+            lines += ["or", "", "```sh", command(convention, example), "```", ""]
     lines += ["```python", *wrapped(example.signature), f"# -> {example.returns}", "```", ""]
     if convention.refuses is None:
+        lines += [*call(convention, example), ""]
         lines += [f"- {line}" for line in facts(convention, example)]
     else:
         lines.append(f"Cannot be checked as `{example.operator}`: {convention.refuses}.")
     return "\n".join([*lines, ""])
 
 
+def command(convention: Convention, example: Example) -> str:
+    """The same without a configuration; options need one."""
+    found = f"k3check ops --operator {example.operator}={example.target}"
+    found += f" --convention {example.operator}={convention.name}"
+    if convention.name == "article":
+        found += f" --semantics {example.operator}=article"
+    if convention.dtype is not None:
+        found += f" --dtype {convention.dtype} --state-dtype {convention.state_dtype}"
+    return found
+
+
+def call(convention: Convention, example: Example) -> Iterator[str]:
+    """What the function is called with."""
+    operator = next(op for f in families() for op in f.operators if op.name == example.operator)
+    yield from ("| parameter | what is passed | when |", "|---|---|---|")
+    for argument in arguments(operator, convention, example)[0]:
+        yield f"| `{argument.name}` | {argument.passed} | {argument.when} |"
+
+
 def config(convention: Convention, example: Example) -> str:
     """The example's section of a configuration."""
     values: dict[str, Any] = {"target": example.target, "convention": convention.name}
+    if convention.name == "article":
+        values["semantics"] = "article"
     if convention.dtype is not None:
         values |= {"dtype": convention.dtype, "state_dtype": convention.state_dtype}
     body = tomli_w.dumps(values)
@@ -94,18 +141,9 @@ def config(convention: Convention, example: Example) -> str:
     return f"[operators.{example.operator}]\n{body}"
 
 
-def parameters(signature: str) -> frozenset[str]:
-    """The parameter names of a signature in an example, ``**kwargs`` left out."""
-    scope: dict[str, Any] = {}
-    exec(f"def {signature}: ...", scope)  # noqa: S102 - from our own files, not from a user
-    (function,) = (value for name, value in scope.items() if name != "__builtins__")
-    found = inspect.signature(function).parameters.values()
-    return frozenset(p.name for p in found if p.kind is not inspect.Parameter.VAR_KEYWORD)
-
-
 def facts(convention: Convention, example: Example) -> Iterator[str]:
     """What the function does itself, where its state is, and what it has no room for."""
-    binding = convention.bind(parameters(example.signature), example.options)
+    binding = convention.bind(frozenset(parameters(example.signature)), example.options)
     interface = binding.interface
     norm = "inside" if interface.norm == "op" else "by the caller"
     beta = "raw" if interface.beta == "logit" else "a probability"

@@ -293,8 +293,8 @@ class OperatorConfig(_Section):
 
     target: Text | None = Field(
         default=None,
-        description="package.module:function, path/file.py:function, a folder of tensor files, "
-        "or nothing for the built-in implementation.",
+        description="package.module:function, path/file.py:function, or nothing for the built-in "
+        "implementation.",
     )
     convention: Text = Field(default="auto", description="How the callable takes its tensors.")
     semantics: Text | None = Field(default=None, description="k3, kimi-linear or article.")

@@ -152,7 +152,7 @@ def _named(candidates: dict[str, CandidateSpec], options: OpsOptions) -> dict[st
                 "K3C-082",
                 where="--operator",
                 found=argument[:200],
-                accepted="NAME=package.module:function, NAME=path/file.py:function, NAME=folder",
+                accepted="NAME=package.module:function, NAME=path/file.py:function",
                 option="--operator",
             )
         name = _operator(name.strip(), "--operator")

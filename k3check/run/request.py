@@ -18,8 +18,8 @@ class CandidateSpec:
 
     Attributes:
         operator: the operator's name, e.g. ``kda_chunk``.
-        target: ``package.module:function``, ``path/file.py:function``, a folder of tensor files,
-            or None for the built-in implementation.
+        target: ``package.module:function``, ``path/file.py:function``, or None for the built-in
+            implementation.
         convention: a convention's name, or ``auto`` to recognise one from the parameters.
         semantics: a semantics' name (``k3``, ``kimi-linear``, ``article``), None for the
             operator's default.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from k3check.operators.base import Case, Tensors, generator
+from k3check.operators.lengths import in_multiples
 
 if TYPE_CHECKING:
     from k3check.operators.base import Recipe
@@ -89,7 +90,7 @@ def fit(case: Case, interface: LatentInterface) -> Case | str:
     """Cases of norm and eps need the whole layer."""
     if "layer" in case.needs and interface.core:
         return "the callable is the experts alone"
-    return case
+    return in_multiples(case, interface)
 
 
 def _case(

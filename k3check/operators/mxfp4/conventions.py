@@ -77,7 +77,7 @@ CONVENTIONS = {
             typical=("dtype",),
             example=_example(
                 "convert_moe_packed_tensors(blocks, scales, *, dtype=torch.bfloat16, "
-                "rows_per_chunk=32768 * 1024)",
+                "rows_per_chunk=2**25)",
             ),
         ),
         Convention(
