@@ -29,10 +29,10 @@ class Guarded(TyperGroup):
         try:
             return super().invoke(ctx)
         except K3CheckError as error:
-            _tell(error)
+            _tell(error, _language(ctx))
             raise typer.Exit(_code(error)) from None
         except KeyboardInterrupt:
-            sys.stderr.write("k3check: interrupted\n")
+            _interrupted(_language(ctx))
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except (typer.Exit, typer.Abort):
             raise
@@ -41,7 +41,7 @@ class Guarded(TyperGroup):
             if hasattr(error, "show") and hasattr(error, "exit_code"):
                 raise
             what = f"{type(error).__name__}: {error}".rstrip(": ")
-            _tell(InternalError(what, trace=traceback.format_exc()))
+            _tell(InternalError(what, trace=traceback.format_exc()), _language(ctx))
             raise typer.Exit(ExitCode.INTERNAL) from None
 
 
@@ -49,18 +49,35 @@ def _code(error: K3CheckError) -> ExitCode:
     return ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.INTERNAL
 
 
-def _tell(error: K3CheckError) -> None:
+def _language(ctx: Any) -> str:
+    """What ``--lang`` says, if that was read before the error, and stderr can show."""
+    from k3check.cli.options import LANG
+    from k3check.report.terminal import look
+
+    lang: str = ctx.meta.get(LANG, "en")
+    return lang if look(sys.stderr, os.environ).chinese else "en"
+
+
+def _interrupted(lang: str) -> None:
+    from k3check.report.terminal import write
+    from k3check.report.texts import label
+
+    write(sys.stderr, f"k3check: {label('interrupted', lang)}\n")
+
+
+def _tell(error: K3CheckError, lang: str) -> None:
     """Write an error to stderr: for people, without control characters and secrets."""
     from k3check.config.secret import known_secrets, scrub
     from k3check.report.clean import clean, one_line
     from k3check.report.problem import usage_text
     from k3check.report.terminal import look, write
+    from k3check.report.texts import label
 
     known = known_secrets(os.environ.get("K3CHECK_API_KEY"))
     if isinstance(error, UsageError):
-        text = usage_text(error, look(sys.stderr, os.environ))
+        text = usage_text(error, look(sys.stderr, os.environ, lang=lang), lang)
     elif isinstance(error, NothingToCheck):
-        text = f"k3check: nothing was checked: {one_line(str(error))}\n"
+        text = f"k3check: {label('nothing', lang)}: {one_line(str(error))}\n"
     else:
         text = f"k3check: {one_line(str(error))}\n"
         trace = getattr(error, "trace", None)

@@ -79,7 +79,19 @@ OutputOption: TypeAlias = Annotated[
         "--output", metavar="FILE", help="Write to FILE, whole or not at all, for its owner only."
     ),
 ]
-LangOption: TypeAlias = Annotated[Lang, typer.Option("--lang", help="Language of sentences.")]
+LANG = "k3check.lang"
+
+
+def _remember(context: typer.Context, lang: Lang) -> Lang:
+    """Keep the language where errors that come before the command's own work find it."""
+    context.meta[LANG] = lang.value
+    return lang
+
+
+LangOption: TypeAlias = Annotated[
+    Lang,
+    typer.Option("--lang", callback=_remember, is_eager=True, help="Language of sentences."),
+]
 VerboseOption: TypeAlias = Annotated[
     bool, typer.Option("-v", "--verbose", help="Also metrics of what passed, notes, all evidence.")
 ]

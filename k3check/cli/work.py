@@ -115,7 +115,7 @@ def progress(shown: Shown) -> Any:
 
     if shown.quiet:
         return contextlib.nullcontext(Silent())
-    return Progress(sys.stderr, os.environ)
+    return Progress(sys.stderr, os.environ, lang=shown.lang)
 
 
 def show(report: Report, shown: Shown) -> NoReturn:
@@ -131,8 +131,13 @@ def publish(report: Report, shown: Shown, head: str = "") -> None:
     emit(head + render(shown.format, report, rendering(shown)), shown)
     if shown.output is not None and not shown.quiet:
         from k3check.report.formats.text import last_line
+        from k3check.report.terminal import look, write
+        from k3check.report.texts import label
 
-        typer.echo(f"{last_line(report, 'en')}; written to {shown.output}", err=True)
+        drawn = look(sys.stderr, os.environ, lang=shown.lang)
+        lang = shown.lang if drawn.chinese else "en"
+        told = f"{last_line(report, lang)}; {label('written', lang)} {shown.output}\n"
+        write(sys.stderr, told)
 
 
 def rendering(shown: Shown) -> Options:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from k3check import hints
@@ -13,6 +14,20 @@ from k3check.report.clean import clean
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+
+@dataclass(eq=False)
+class CombinedError(UsageError):
+    """The first of several errors of one input.
+
+    Attributes:
+        others: the further ones, each complete. ``detail`` has them as plain text.
+        own_detail: the first one's own detail.
+    """
+
+    others: tuple[UsageError, ...] = ()
+    own_detail: str | None = None
+
+
 _TYPES = {
     bool: "true or false",
     int: "an integer",
@@ -22,7 +37,7 @@ _TYPES = {
     list: "a list",
 }
 # More than this is not read by anybody; the rest is counted.
-_LISTED = 20
+LISTED = 20
 
 
 def problem(
@@ -63,25 +78,26 @@ def scrubbed(error: UsageError, known: Iterable[str]) -> UsageError:
             return None
         return clean(scrub(text, known))
 
-    return UsageError(
-        error.code,
-        safe(error.what) or "",
-        where=safe(error.where),
-        found=safe(error.found),
-        accepted=safe(error.accepted),
-        fix=safe(error.fix),
-        detail=safe(error.detail),
-    )
+    texts: dict[str, Any] = {
+        name: safe(getattr(error, name)) for name in ("where", "found", "accepted", "fix", "detail")
+    }
+    what = safe(error.what) or ""
+    if isinstance(error, CombinedError):
+        others = tuple(scrubbed(other, known) for other in error.others)
+        return CombinedError(
+            error.code, what, **texts, others=others, own_detail=safe(error.own_detail)
+        )
+    return UsageError(error.code, what, **texts)
 
 
 def combined(problems: Sequence[UsageError]) -> UsageError:
-    """Several errors as one: the first, with the others in its detail."""
+    """CombinedError errors as one: the first, with the others in its detail."""
     first, *rest = problems
     if not rest:
         return first
     lines = [first.detail] if first.detail else []
     lines.append(f"and {len(rest)} more:")
-    for other in rest[:_LISTED]:
+    for other in rest[:LISTED]:
         line = str(other)
         if other.found:
             line += f"; found {other.found}"
@@ -90,9 +106,12 @@ def combined(problems: Sequence[UsageError]) -> UsageError:
         lines.append(line)
         if other.fix:
             lines.append(f"  {other.fix}")
-    if len(rest) > _LISTED:
-        lines.append(f"... and {len(rest) - _LISTED} more")
-    return UsageError(
+    if len(rest) > LISTED:
+        lines.append(f"... and {len(rest) - LISTED} more")
+    more = [*(first.others if isinstance(first, CombinedError) else ()), *map(_alone, rest)]
+    for other in rest:
+        more += other.others if isinstance(other, CombinedError) else ()
+    return CombinedError(
         first.code,
         first.what,
         where=first.where,
@@ -100,7 +119,19 @@ def combined(problems: Sequence[UsageError]) -> UsageError:
         accepted=first.accepted,
         fix=first.fix,
         detail="\n".join(lines),
+        others=tuple(more),
+        own_detail=_alone(first).detail,
     )
+
+
+def _alone(error: UsageError) -> UsageError:
+    """The first of several errors without the others."""
+    if not isinstance(error, CombinedError):
+        return error
+    return UsageError(
+        error.code, error.what, error.where, error.found, error.accepted, error.fix,
+        error.own_detail,
+    )  # fmt: skip
 
 
 def type_of(value: object) -> str:

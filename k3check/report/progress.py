@@ -6,8 +6,10 @@ import contextlib
 import threading
 from typing import IO, TYPE_CHECKING, Self
 
+from k3check.hints.phrases import phrase
 from k3check.report.clean import one_line
 from k3check.report.terminal import console, look, to_ascii
+from k3check.report.texts import label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,10 +31,16 @@ class Progress:
     """
 
     def __init__(
-        self, stream: IO[str], env: Mapping[str, str], *, after_s: float = APPEARS_AFTER_S
+        self,
+        stream: IO[str],
+        env: Mapping[str, str],
+        *,
+        lang: str = "en",
+        after_s: float = APPEARS_AFTER_S,
     ) -> None:
         self._stream = stream
-        self._look = look(stream, env)
+        self._look = look(stream, env, lang=lang)
+        self._lang = lang if self._look.chinese else "en"
         self._shown = bool(stream.isatty()) and env.get("TERM") != "dumb"
         self._timer = threading.Timer(after_s, self._appear)
         self._timer.daemon = True
@@ -71,7 +79,7 @@ class Progress:
 
     def started(self, check_id: str, title: str) -> None:
         """A check begins."""
-        self._current = one_line(f"{check_id}  {title}")
+        self._current = one_line(f"{check_id}  {phrase(title, self._lang, 'titles')}")
         self._update()
 
     def finished(self, finding: Finding) -> None:
@@ -109,9 +117,19 @@ class Progress:
             self._display.start()
 
     def _text(self) -> str:
-        failed = f"{self._failed} failed, " if self._failed else ""
+        failed = (
+            f"{label('failed_so_far', self._lang, count=self._failed)}, " if self._failed else ""
+        )
         # counter, bar and clock take 36 columns
-        text = (failed + self._current)[: max(0, self._look.width - 36)]
+        text = failed + self._current
+        if self._lang == "en":
+            text = text[: max(0, self._look.width - 36)]
+        else:
+            from rich.text import Text
+
+            cut = Text(text)
+            cut.truncate(max(0, self._look.width - 36))
+            text = cut.plain
         return to_ascii(text) if self._look.ascii else text
 
     def _update(self) -> None:

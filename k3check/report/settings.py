@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 from k3check.config.show import rows
+from k3check.hints.phrases import phrase
 from k3check.report.clean import one_line
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
@@ -28,6 +29,7 @@ def as_text(loaded: Loaded, path: str | None, options: Options) -> str:
         path: its file as the user would write it.
         options: language and look.
     """
+    from rich.cells import cell_len
     from rich.text import Text
 
     buffer = io.StringIO()
@@ -44,7 +46,7 @@ def as_text(loaded: Loaded, path: str | None, options: Options) -> str:
             head = Text(" " * indent)
 
     if path is None:
-        show(Text("no configuration file; defaults, variables and options only"))
+        show(Text(label("no_file", options.lang)))
     else:
         show(Text(f"{one_line(path)} ({loaded.dialect})"))
     section = ""
@@ -55,15 +57,17 @@ def as_text(loaded: Loaded, path: str | None, options: Options) -> str:
             show(Text())
             show(Text(f"[{head}]", style="bold"))
         style = "dim" if row.is_default else ""
-        value, origin = one_line(row.value), one_line(_origin(row))
+        value, origin = (
+            phrase(one_line(text), options.lang, "evidence") for text in (row.value, _origin(row))
+        )
         name = Text(f"  {key:<{_KEY - 2}}", style=style)
-        if len(value) <= _VALUE and _KEY + _VALUE + 1 + len(origin) <= width:
-            show(name.append(f"{value:<{_VALUE}} {origin}"))
+        if cell_len(value) <= _VALUE and _KEY + _VALUE + 1 + cell_len(origin) <= width:
+            show(name.append(value + " " * (_VALUE + 1 - cell_len(value)) + origin))
         else:
             hanging(name, _KEY, value, style)
             hanging(Text(" " * _KEY), _KEY, origin, "dim")
         for where, hidden in row.origin.shadows:
-            shadow = f"shadows {one_line(hidden)} from {one_line(where)}"
+            shadow = label("hides", options.lang, hidden=one_line(hidden), where=one_line(where))
             hanging(Text(" " * _KEY), _KEY, shadow, "dim")
     if loaded.notes:
         show(Text())

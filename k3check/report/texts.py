@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from k3check import hints
+from k3check.hints.phrases import phrase
 from k3check.report.model import BUILT_IN_ONLY, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from k3check.report.model import Report
 
@@ -61,6 +62,19 @@ LABELS: dict[str, dict[str, str]] = {
         "margin": "next candidate {margin} x further away",
         "fix": "fix",
         "more": "more",
+        "error": "error",
+        "where": "where",
+        "found_there": "found",
+        "accepted": "accepted",
+        "others": "and {count} more:",
+        "one_other": "and 1 more:",
+        "unlisted": "... and {count} more",
+        "interrupted": "interrupted",
+        "nothing": "nothing was checked",
+        "written": "written to",
+        "no_file": "no configuration file; defaults, variables and options only",
+        "hides": "shadows {hidden} from {where}",
+        "failed_so_far": "{count} failed",
         "note": "note",
         "notes": "notes",
         "hidden_notes": "{count} notes on checks: -v shows them",
@@ -115,6 +129,19 @@ LABELS: dict[str, dict[str, str]] = {
         "margin": "次优候选远 {margin} 倍",
         "fix": "修复",
         "more": "详情",
+        "error": "错误",
+        "where": "位置",
+        "found_there": "实际",
+        "accepted": "可接受",
+        "others": "另有 {count} 处：",
+        "one_other": "另有 1 处：",
+        "unlisted": "... 还有 {count} 处",
+        "interrupted": "已中断",
+        "nothing": "没有检查任何内容",
+        "written": "已写入",
+        "no_file": "没有配置文件；只有默认值、环境变量和选项",
+        "hides": "覆盖了 {where} 的 {hidden}",
+        "failed_so_far": "{count} 项失败",
         "note": "提示",
         "notes": "提示",
         "hidden_notes": "检查项上有 {count} 条提示: 用 -v 显示",
@@ -155,7 +182,7 @@ def title_of(message: Message | Diagnosis, lang: str) -> str:
         return message.text
     if hints.find(message.code) is None:
         return message.code
-    return hints.title(message.code, lang, message.values)
+    return hints.title(message.code, lang, _told(message, lang))
 
 
 def fix_of(message: Message | Diagnosis, lang: str) -> str:
@@ -164,7 +191,20 @@ def fix_of(message: Message | Diagnosis, lang: str) -> str:
         return message.text
     if isinstance(message, SavedDiagnosis) or hints.find(message.code) is None:
         return ""
-    return hints.fix(message.code, lang, message.values)
+    return hints.fix(message.code, lang, _told(message, lang))
+
+
+def _told(message: Message | Diagnosis, lang: str) -> Mapping[str, object]:
+    """A message's values; those that are sentences of ours in the language."""
+    return {
+        name: phrase(value, lang, "reasons") if isinstance(value, str) else value
+        for name, value in message.values.items()
+    }
+
+
+def check_title(finding: Finding, lang: str) -> str:
+    """What was checked, in a few words."""
+    return phrase(finding.title, lang, "titles")
 
 
 def slug_of(diagnosis: Diagnosis) -> str:

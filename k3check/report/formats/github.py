@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from k3check.report.clean import one_line, seconds
 from k3check.report.formats.lines import details, warnings
 from k3check.report.model import Outcome
-from k3check.report.texts import note_of, other_notes, outcome_word, summary_line, verdict_word
+from k3check.report.texts import (
+    check_title,
+    note_of,
+    other_notes,
+    outcome_word,
+    summary_line,
+    verdict_word,
+)
 
 if TYPE_CHECKING:
     from k3check.report.formats import Options
@@ -52,7 +59,9 @@ def _warned(finding: Finding, lang: str) -> list[str]:
 
 def _command(kind: str, finding: Finding, message: str, lang: str) -> str:
     word = outcome_word(finding.outcome, lang)
-    properties = {"title": f"{one_line(finding.id)}: {word}: {one_line(finding.title)}"}
+    properties = {
+        "title": f"{one_line(finding.id)}: {word}: {one_line(check_title(finding, lang))}"
+    }
     for name in ("file", "line"):
         if name in finding.location:
             properties[name] = one_line(str(finding.location[name]))

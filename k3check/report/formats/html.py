@@ -11,6 +11,7 @@ from k3check.report.clean import clean, number, one_line, plain, seconds
 from k3check.report.formats.lines import metrics, paragraphs, warnings
 from k3check.report.model import Outcome
 from k3check.report.texts import (
+    check_title,
     label,
     note_of,
     other_notes,
@@ -84,7 +85,7 @@ def _finding(finding: Finding, lang: str) -> Iterator[str]:
     kind = finding.outcome.value
     row = (
         f'<span class="word {kind}">{escape(outcome_word(finding.outcome, lang))}</span> '
-        f'<span class="id">{_text(finding.id)}</span> {_text(finding.title)}'
+        f'<span class="id">{_text(finding.id)}</span> {_text(check_title(finding, lang))}'
     )
     rows = list(_rows(finding, lang))
     if not rows:

@@ -9,7 +9,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from k3check.report.clean import clean, one_line
 from k3check.report.formats.lines import details, warnings
 from k3check.report.model import Outcome
-from k3check.report.texts import note_of, outcome_word, reason_of, title_of
+from k3check.report.texts import check_title, note_of, outcome_word, reason_of, title_of
 
 if TYPE_CHECKING:
     from k3check.report.formats import Options
@@ -60,7 +60,7 @@ def _case(finding: Finding, options: Options) -> TestCase:
 
 def _headline(finding: Finding, lang: str) -> str:
     first = next(iter(finding.diagnoses), None) or finding.hint
-    title = one_line(finding.title)
+    title = one_line(check_title(finding, lang))
     return f"{title}: {one_line(title_of(first, lang))}" if first is not None else title
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from k3check.hints.phrases import phrase
 from k3check.report.clean import clean, number, one_line, plain
 from k3check.report.model import TOGETHER, Message
 from k3check.report.sparkline import sparkline
@@ -58,9 +59,12 @@ def paragraphs(finding: Finding, lang: str, *, everything: bool = False) -> Iter
     """
     yield from metrics(finding, lang, everything=everything)
     if finding.location:
-        place = ", ".join(f"{clean(str(k))} {plain(v)}" for k, v in finding.location.items())
+        place = ", ".join(
+            f"{_word(clean(str(k)), lang)} {_word(plain(v), lang)}"
+            for k, v in finding.location.items()
+        )
         yield Paragraph("place", label("worst", lang), place)
-    yield from series(finding)
+    yield from series(finding, lang)
     leads = finding.diagnoses if everything else finding.diagnoses[:_LEADS]
     for rank, diagnosis in enumerate(leads):
         name = label(_lead(finding, rank), lang)
@@ -139,13 +143,15 @@ def _worst(finding: Finding) -> list[str]:
     return [name for _, name in ratios.values()]
 
 
-def series(finding: Finding) -> Iterator[Paragraph]:
+def series(finding: Finding, lang: str) -> Iterator[Paragraph]:
     """One sparkline per series, with the smallest and largest value."""
     for name, values in finding.series.items():
         finite = [value for value in values if math.isfinite(value)]
         reach = f"{number(min(finite))} .. {number(max(finite))}" if finite else "NaN"
         drawn = sparkline(values, _SPARKLINE)
-        yield Paragraph("series", one_line(name).replace("_", " "), f"{drawn}  {reach}")
+        yield Paragraph(
+            "series", _word(one_line(name).replace("_", " "), lang), f"{drawn}  {reach}"
+        )
 
 
 def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Paragraph]:
@@ -155,8 +161,8 @@ def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Parag
     """
     facts = []
     for key, value in finding.evidence.items():
-        name = one_line(str(key)).replace("_", " ")
-        text = plain(value).rstrip()
+        name = _word(one_line(str(key)).replace("_", " "), lang)
+        text = _word(plain(value).rstrip(), lang)
         if key not in _TRACES and len(text) <= _SHORT and "\n" not in text:
             facts.append(f"{name} {text}")
             continue
@@ -174,6 +180,11 @@ def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Parag
         yield Paragraph("evidence", name, "\n".join(lines))
     if facts:
         yield Paragraph("facts", label("seen", lang), "; ".join(facts))
+
+
+def _word(text: str, lang: str) -> str:
+    """A name or value of what was seen, where it is a word of ours."""
+    return phrase(text, lang, "evidence")
 
 
 def _rounded(ratio: float) -> str:

@@ -10,6 +10,7 @@ from k3check.report.clean import one_line, seconds
 from k3check.report.formats.lines import paragraphs, warnings
 from k3check.report.model import Outcome
 from k3check.report.texts import (
+    check_title,
     label,
     note_of,
     other_notes,
@@ -61,7 +62,7 @@ def _lines(report: Report, lang: str) -> Iterator[str]:
             word += f": {_escape(reason_of(finding, lang))}"
         yield (
             f"| {_MARK[finding.outcome]} | {_code(finding.id)} "
-            f"| {_escape(finding.title)} | {word} |"
+            f"| {_escape(check_title(finding, lang))} | {word} |"
         )
     for finding in report.findings:
         if finding.outcome.is_failure:
@@ -87,7 +88,7 @@ def _lines(report: Report, lang: str) -> Iterator[str]:
 
 def _section(finding: Finding, lang: str) -> Iterator[str]:
     yield ""
-    yield f"### {_MARK[finding.outcome]} {_code(finding.id)}: {_escape(finding.title)}"
+    yield f"### {_MARK[finding.outcome]} {_code(finding.id)}: {_escape(check_title(finding, lang))}"
     yield ""
     for part in paragraphs(finding, lang, everything=True):
         if part.kind in ("evidence", "trace", "series"):

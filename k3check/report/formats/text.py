@@ -19,6 +19,7 @@ from k3check.report.repeats import ending
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
 from k3check.report.texts import (
+    check_title,
     label,
     note_of,
     other_notes,
@@ -142,7 +143,7 @@ def _print_finding(console: Console, finding: Finding, options: Options, told: _
             _print_labelled(console, "", reason[1], "dim")
             told.reason = reason if finding.operator is not None else None
         measured = metrics(finding, lang, everything=True) if verbose else ()
-        for part in (*measured, *series(finding)):
+        for part in (*measured, *series(finding, lang)):
             _print_labelled(console, part.label, part.text, "dim")
     for note in _notes_shown(finding, verbose=verbose):
         _print_labelled(console, label("note", lang), one_line(note_of(note, lang)), "yellow")
@@ -151,7 +152,7 @@ def _print_finding(console: Console, finding: Finding, options: Options, told: _
 def _acceptable(finding: Finding, lang: str) -> Iterator[Paragraph]:
     """An acceptable result's details: how close it is, and what it warns of."""
     yield from metrics(finding, lang, everything=False)
-    yield from series(finding)
+    yield from series(finding, lang)
     yield from warnings(finding, lang)
 
 
@@ -201,7 +202,7 @@ def _line(finding: Finding, width: int, lang: str) -> Text:
     line = Text("  ").append(sign, style=style).append(f" {one_line(finding.id):<{_ID}} ")
     if finding.outcome is not Outcome.PASS:
         line.append(f"{outcome_word(finding.outcome, lang)}: ", style=style)
-    line.append(one_line(finding.title))
+    line.append(one_line(check_title(finding, lang)))
     line.truncate(width, overflow="ellipsis")
     return line
 
