@@ -77,7 +77,7 @@ class Crashes:
         return None
 
     def amended(self, candidate: Candidate) -> list[Finding]:
-        """The crashes that lengths explain, saying so in place of a traceback each."""
+        """The crashes that lengths explain, all with that one sentence."""
         if not hasattr(candidate.interface, "multiple_of"):
             return []
         self.found = self.found or self.find(candidate)
@@ -85,7 +85,6 @@ class Crashes:
             return []
         multiple, kind = self.found
         alike = [crash.finding for crash in self.crashed if crash.kind == kind]
-        first = alike[0].id  # which keeps its traceback
         told = [finding for finding in alike if finding.id not in self.told]
         self.told |= {finding.id for finding in told}
         values = {"multiple": multiple, "operator": candidate.operator.name}
@@ -94,7 +93,6 @@ class Crashes:
                 finding,
                 outcome=Outcome.CRASHED,
                 hint=Message("K3O-033", {**values, "error": finding.evidence["error"]}),
-                evidence={} if finding.id == first else {"traceback": None},
             )
             for finding in told
         ]

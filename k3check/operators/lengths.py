@@ -35,7 +35,7 @@ def in_multiples(case: Case, interface: Any) -> Case | str:
     if found == (1,):
         return f"this case is about a single token, and only multiples of {m} are taken"
     longer = of_lengths(case, tuple(-(-n // m) * m for n in found))
-    return replace(longer, why=f"{case.why} (lengths rounded up to multiples of {m})")
+    return replace(longer, why=f"in multiples of {m}: {case.why}")
 
 
 def fits(case: Case, multiple: int) -> bool:

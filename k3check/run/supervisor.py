@@ -186,15 +186,12 @@ class Run:
         """Put what became known later into findings that are there; only they can be amended.
 
         The outcome, what was printed and the time stay what they were when the check ended.
-        Evidence that is None by now has been said in other words, and is taken out.
         """
         amended = {finding.id: finding for finding in findings}
         for i, finding in enumerate(self._findings):
             new = amended.get(finding.id)
             if new is not None:
-                said = {name for name, value in new.evidence.items() if value is None}
                 evidence = {**finding.evidence, **new.evidence}
-                evidence = {name: v for name, v in evidence.items() if name not in said}
                 self._findings[i] = replace(
                     finding, diagnoses=new.diagnoses, hint=new.hint, evidence=evidence
                 )
