@@ -170,12 +170,21 @@ def test_the_cooldown_waited_for(litellm: Endpoint, tmp_path: Path) -> None:
     assert ran.checks["chat"]["evidence"]["attempts"][1]["waited"] >= 5.0
 
 
-@pytest.mark.parametrize("model", ["kimi-k3", "mock"])
-def test_anthropic_wire(litellm: Endpoint, tmp_path: Path, model: str) -> None:
-    ran = link(tmp_path, litellm.root, key=litellm.key, model=model,
-               options=("--protocol", "anthropic"))  # fmt: skip
+def test_anthropic_wire(litellm: Endpoint, tmp_path: Path) -> None:
+    ran = link(tmp_path, litellm.root, key=litellm.key, options=("--protocol", "anthropic"))
     assert ran.code == 0
-    assert ran.codes("messages") == ([] if model == "kimi-k3" else ["K3L-613"])
+    for name in ("messages", "stream", "tools"):
+        assert ran.codes(name) == []
+
+
+def test_anthropic_wire_of_a_mock_that_does_not_stream(litellm: Endpoint, tmp_path: Path) -> None:
+    """LiteLLM's mocks answer a stream on this route with plain JSON."""
+    ran = link(tmp_path, litellm.root, key=litellm.key, model="mock",
+               options=("--protocol", "anthropic"))  # fmt: skip
+    assert ran.code == 1
+    assert ran.codes("messages") == ["K3L-613"]
+    assert ran.codes("stream") == ["K3L-417"]
+    assert ran.codes("tools") == ["K3L-642"]
 
 
 def test_responses_wire_goes_on_without_a_field_that_litellm_does_not_know(
