@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from k3check.config.load import Loaded
 
 # Nothing is there, or the file is of another purpose than an endpoint's.
-_NOT_OURS = ("K3C-001", "K3C-020")
+_NOT_OURS = ("K3C-001", "K3C-007", "K3C-020")
+# A list of variables of which none is an SDK's is taken for TOML, which it is not.
+_NO_VARIABLES = ("K3C-011", "K3C-012", "K3C-017")
 _NO_YAML = "K3C-120"
 _APPENDS = "K3C-125"
 _ENDPOINT = ("api.base_url", "api.api_key", "model.name")
@@ -144,7 +146,7 @@ def _read(
         name = path.name if path is not None else one_line(error.where or "-")
         if error.code == _NO_YAML:
             yield Setup(tool, "openai", remarks=(Message("K3L-926", {"file": name}),))
-        elif error.code not in _NOT_OURS:
+        elif error.code not in _NOT_OURS + (_NO_VARIABLES if tool == ".env" else ()):
             values = {"file": name, "reason": f"{one_line(error.what)} [{error.code}]"}
             yield Setup(tool, "openai", remarks=(Message("K3L-920", values),))
         return
@@ -209,7 +211,7 @@ def _setup(tool: str, loaded: Loaded) -> Setup | None:
         shadowed += [Value(_shown(name, text), where) for where, text in origin.shadows
                      if text != _shown(name, given[name])]  # fmt: skip
     notes = list(loaded.notes)
-    if not values and not notes:
+    if not values and (not notes or loaded.path is None):
         return None
     base = given["api.base_url"]
     url, more = _address(base, wire, loaded.notes) if base else ("", [])

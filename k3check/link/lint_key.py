@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.link.problem import Problem, Severity
 from k3check.link.redact import one_line
-from k3check.link.urls import CODE_HOST, PLATFORM_HOSTS, Base
+from k3check.link.urls import CODE_HOST, PLATFORM_HOSTS, Base, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -140,7 +140,7 @@ def check_model(request: LinkRequest) -> Iterator[Problem]:
     def problem(code: str, severity: Severity, right: str = "", **more: Any) -> Problem:
         return Problem(code, severity, values | {"right": right} | more, key, right or None)
 
-    bare = unicodedata.normalize("NFKC", model).strip().strip("\"'`“”‘’")
+    bare = visible(unicodedata.normalize("NFKC", model)).strip().strip("\"'`“”‘’")
     bare = re.sub(r"[‐-―−]", "-", bare)
     if PLACEHOLDER.search(bare) or re.search(r"your[-_ ]?model|model[-_ ]?name", bare.lower()):
         yield problem("K3L-043", B)

@@ -79,6 +79,11 @@ _UNSEEN = {
 }  # fmt: skip
 
 
+def visible(text: str) -> str:
+    """A text without escape sequences and without what cannot be seen."""
+    return _ESCAPE.sub("", text).translate(_UNSEEN)
+
+
 def hidden(text: str) -> str:
     """The characters of a text that must not be shown, or cannot be seen."""
     return "".join(c for c in text if ord(c) in _UNSEEN or c in "\t\r\n")
@@ -209,7 +214,7 @@ class Base:
         Nothing is guessed beyond what the text shows: the host stays, except for the known web
         pages of the official service.
         """
-        text = "".join(_ESCAPE.sub("", self.text).translate(_UNSEEN).split())
+        text = "".join(visible(self.text).split())
         text = text.replace("。", ".").replace("：", ":")
         # An IPv6 address without the bracket's end, and nothing at its end that may be a port.
         text = re.sub(

@@ -51,6 +51,15 @@ def test_nothing_is_there(machine: Machine) -> None:
     assert found(machine) == {}
 
 
+def test_files_of_another_purpose_are_nobodys_setup(machine: Machine) -> None:
+    put(machine.cwd, "config.toml", '[package]\nname = "x"\n')
+    put(machine.cwd, "settings.json", {"editor.fontSize": 12})
+    put(machine.cwd, ".vscode/settings.json", {"editor.fontSize": 12})
+    put(machine.cwd, ".claude/settings.json", {"permissions": {}})
+    put(machine.cwd, ".env", "DATABASE_URL=postgres://x\n")
+    assert found(machine) == {}
+
+
 def test_k3checks_own_configuration(machine: Machine) -> None:
     put(
         machine.cwd, "config.toml", f'[api]\nbase_url = "https://gw.test/api"\napi_key = "{CANARY}"'

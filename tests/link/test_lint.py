@@ -173,6 +173,8 @@ def test_key_of_the_platform_on_the_code_plan() -> None:
         ("kimik3", "K3L-038", "kimi-k3"),
         ("kimi-k3[1m]", "K3L-039", "kimi-k3"),
         ("ｋimi-k3", "K3L-040", "kimi-k3"),
+        ("kimi\x1b[31m-k3", "K3L-040", "kimi-k3"),
+        ("kimi-k3\u200b", "K3L-040", "kimi-k3"),
         ("kimi–k3", "K3L-040", "kimi-k3"),
         ("moonshotai/kimi-k3-fast", "K3L-041", "kimi-k3-fast"),
         ("moonshotai/kimi-k3", "K3L-042", "kimi-k3"),
