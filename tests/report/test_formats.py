@@ -190,6 +190,16 @@ def test_the_same_crash_is_shown_once_and_counted() -> None:
     assert verbose.count("Traceback (most") == 6
 
 
+def test_time_outs_are_counted_without_a_claim_where() -> None:
+    hung = finding(outcome=Outcome.TIMED_OUT, hint=Message("K3O-903"))
+    stacks = [f'  File "{LONG}", line {n}, in f' for n in range(3)]
+    found = [replace(hung, id=f"kda_step/{n}", evidence={"stack": s}) for n, s in enumerate(stacks)]
+    text = render("text", Report(found, "", 0.0), Options())
+    assert text.count("2 more timed out") == 1
+    assert "same place" not in text
+    assert text.count("File") == 1
+
+
 def test_the_reason_of_skipped_checks_is_said_once_in_a_row() -> None:
     left = [
         finding(id=f"kda_step/{n}", outcome=Outcome.SKIPPED, hint=Message("K3O-905"))

@@ -173,6 +173,8 @@ def _failure(finding: Finding, told: _Told, lang: str, *, verbose: bool) -> Iter
             yield from paragraphs(finding, lang, everything=False)
             if told.alike[end] > 1:
                 name = "same_one" if told.alike[end] == 2 else "same"
+                if finding.outcome is Outcome.TIMED_OUT:
+                    name = "timed_out_too"  # where each was stopped may differ
                 text = label(name, lang, count=told.alike[end] - 1)
                 yield Paragraph("again", label("and", lang), text)
         return
