@@ -99,7 +99,21 @@ def choose_convention(
             fix="Wrap the part that is this operator, or check a function that is only that.",
         )
     check_signature(convention, spec, target, names, must)
-    return convention, convention.bind(names, dict(spec.options))
+    return convention, convention.bind(handed(convention, target, names), dict(spec.options))
+
+
+def handed(
+    convention: Convention, target: Callable[..., Any], names: frozenset[str] | None
+) -> frozenset[str] | None:
+    """The parameters that a callable has for a convention.
+
+    In our own forms one with ``**kwargs`` beside named parameters has every input: it is not for
+    a library to swallow. An activation is no input: who does not name it has it inside.
+    """
+    ours = convention.name.startswith("k3check") and takes_any_keyword(target)
+    if names is None or not ours:
+        return names
+    return names | ({*convention.typical} - {"activation"})
 
 
 def recognise(

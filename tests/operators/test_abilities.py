@@ -112,3 +112,12 @@ def test_what_a_function_has_no_parameter_for_is_not_passed():
         return (unit * gain.float() * gate.float().sigmoid()).to(x.dtype)
 
     assert_passes("gated_rms_norm", norm)
+
+
+def test_any_keyword_is_every_input():
+    def forwards(x, weight, **rest):
+        assert set(rest) <= {"initial_state", "cu_seqlens"}
+        return short_conv(x, weight, **rest)
+
+    found = findings_for("short_conv", forwards)
+    assert {str(f.outcome) for f in found.values()} == {"pass"}

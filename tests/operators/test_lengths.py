@@ -8,8 +8,8 @@ import torch
 from k3check.errors import UsageError
 from k3check.operators.conv.candidate import short_conv
 from k3check.operators.kda.candidate import builtin
-from k3check.report.model import Outcome
 from k3check.report.listener import Silent
+from k3check.report.model import Outcome
 from k3check.report.repeats import ending
 from k3check.run.candidate_error import CandidateError, guarded
 from k3check.run.request import CandidateSpec, OpsRequest
