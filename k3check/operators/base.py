@@ -151,7 +151,7 @@ class Case:
     needs: frozenset[str] = frozenset()
     spec: Any = None
     diagnosable: bool = True
-    on_crash: Message | None = None
+    on_crash: Message | None = field(default=None, hash=False)  # its values are a dict
 
     def belongs_to(self, profile: str) -> bool:
         """Whether the case runs in a profile."""

@@ -142,9 +142,11 @@ def raw_gate(spec: KdaSpec, semantics: KdaSemantics, normal: NormalDraw) -> torc
         half = torch.arange(spec.key_dim) % 2 == 0
         return torch.where(half, centre + spread * noise, other + wide * noise)
     if spec.gate == "bursts":
-        # Thirteen tokens forget at once, three hardly: their small decays hang on a large sum.
+        # Thirteen tokens of sixteen forget at once, three hardly: their small decays hang on a
+        # large sum. Over the article's floor sums are smaller, so more tokens have to suffer.
         (centre, spread), (other, wide) = table["saturated"], table["slow"]
-        keeps = (torch.arange(T) % 16 >= 13).view(1, T, 1, 1)
+        forgetting = 9 if semantics.gate == "floor" else 13
+        keeps = (torch.arange(T) % 16 >= forgetting).view(1, T, 1, 1)
         return torch.where(keeps, other + wide * noise, centre + spread * noise)
     centre, spread = table[spec.gate]
     return centre + spread * noise

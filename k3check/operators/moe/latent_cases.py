@@ -25,6 +25,8 @@ class LatentSpec:
         size: RMS of the latent that goes into the norm, roughly: small ones show eps.
         load: ``even``, or ``crowded``: half of the tokens' first choice is one expert, and some
             experts get none.
+        opposed: the experts resemble each other, and the second half of them gives the negative of
+            the first: the sum is small, the sums on the way to it are not.
     """
 
     tokens: int = 16
@@ -36,6 +38,7 @@ class LatentSpec:
     top_k: int = 3
     size: float = 1.0
     load: Literal["even", "crowded"] = "even"
+    opposed: bool = False
 
 
 def raw(case: Case, _semantics: LatentSemantics, seed: int) -> Tensors:
@@ -55,6 +58,16 @@ def raw(case: Case, _semantics: LatentSemantics, seed: int) -> Tensors:
     weights, ids = scores.topk(spec.top_k, dim=-1)
     weights = weights.abs() + 0.05
     z = normal(T, L)
+
+    def per_expert(*shape: int, sign: bool = False) -> torch.Tensor:
+        own = normal(E, *shape)
+        if not spec.opposed:
+            return own
+        shared = normal(1, *shape)
+        if sign:
+            shared = torch.where(torch.arange(E) < E // 2, 1.0, -1.0).view(E, 1, 1) * shared
+        return 0.95 * shared + (1 - 0.95**2) ** 0.5 * own
+
     return {
         "z": z,
         "x": normal(T, D),
@@ -62,9 +75,9 @@ def raw(case: Case, _semantics: LatentSemantics, seed: int) -> Tensors:
         "weights": 2.446 * weights / weights.sum(-1, keepdim=True),
         "w_down": normal(L, D) / D**0.5,
         # gates of about 4 and ups of about 25: both bounds of SiTU are at work
-        "w1": 4.0 * normal(E, I, L) / L**0.5,
-        "w3": 25.0 * normal(E, I, L) / L**0.5,
-        "w2": 0.04 * spec.size * normal(E, L, I) / I**0.5,
+        "w1": 4.0 * per_expert(I, L) / L**0.5,
+        "w3": 25.0 * per_expert(I, L) / L**0.5,
+        "w2": 0.04 * spec.size * per_expert(L, I, sign=True) / I**0.5,
         "gain": (0.6 * normal(L)).exp(),
         "w_up": normal(D, L) / L**0.5,
         "s1": 4.0 * normal(S, D) / D**0.5,
@@ -133,6 +146,13 @@ CASES: tuple[Case, ...] = (
         "last-slot weights-rolled weights-ones next-expert",
         "full",
         LatentSpec(experts=64, top_k=16, tokens=12),
+    ),
+    _case(
+        "opposed",
+        "sixty-four experts that nearly cancel: precision of the sum over experts",
+        "combine-bfloat16",
+        "full",
+        LatentSpec(experts=64, top_k=64, tokens=8, opposed=True),
     ),
     _case(
         "one-token",

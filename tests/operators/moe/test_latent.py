@@ -21,7 +21,8 @@ from tests.operators.harness import (
     seen_by,
 )
 
-#: what bfloat16 inputs and outputs hide: a sum rounded to bfloat16 costs what they cost anyway
+#: what bfloat16 inputs and outputs hide: a sum rounded to bfloat16 costs what they cost anyway,
+#: unless many large terms cancel
 FLOAT32_ONLY = {"latent.combine-bfloat16"}
 
 
@@ -58,7 +59,8 @@ def test_the_builtin_passes(dtype, seed):
 def test_what_a_case_claims_to_see_is_visible(case, slug, dtype):
     seen = seen_by("latent_moe", case, slug, dtype)
     if slug in FLOAT32_ONLY and dtype is torch.bfloat16:
-        assert seen < 1  # and if it ever becomes visible there, this list is wrong
+        # If it ever becomes visible elsewhere, this list is wrong.
+        assert (seen > 1.5) if case == "opposed" else (seen < 1)
     else:
         assert seen >= VISIBLE
 
