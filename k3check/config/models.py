@@ -335,6 +335,7 @@ class Config(_Section):
     def settings(self) -> dict[str, dict[str, Any]]:
         """The sections that operator checks read, without what is not set."""
         names = (
-            "kda", "flashkda", "attn_residuals", "moe", "mla", "attention", "logging", "validation",
+            "model", "kda", "flashkda", "attn_residuals", "moe", "mla", "attention", "logging",
+            "validation",
         )  # fmt: skip
         return {name: getattr(self, name).model_dump(exclude_none=True) for name in names}

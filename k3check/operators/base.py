@@ -319,6 +319,7 @@ class Operator:
         block_operands: the operator multiplies whole blocks, so a low-precision recipe may round
             its operands.
         properties: checks that need no reference.
+        stretched: a case that the stress profile makes as long as the configured context.
     """
 
     name: str
@@ -337,6 +338,7 @@ class Operator:
     baseline: Callable[[Any, Any, Tensors, Arithmetic], Tensors] | None = None
     block_operands: bool = False
     properties: Sequence[Property] = ()
+    stretched: Case | None = None
     #: legal other recipes: name -> change of the arithmetic, judged ``acceptable`` and named
     legal: Callable[[Recipe], Mapping[str, Arithmetic]] = lambda _recipe: {}
 

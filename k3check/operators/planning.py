@@ -15,6 +15,7 @@ from k3check.operators.abilities import why_not
 from k3check.operators.base import Check, ConventionBroken
 from k3check.operators.candidates import build_candidate
 from k3check.operators.compare_case import compare_case
+from k3check.operators.context import context_cases
 from k3check.operators.crashes import Crashes, remembered
 from k3check.operators.threads import use_one
 from k3check.report.model import Finding, Message, Outcome
@@ -127,6 +128,7 @@ def case_checks(
     operator = candidate.operator
     history = history or History(budget_s=BUDGET_S[request.profile])
     chosen = [case for case in operator.cases if case.belongs_to(request.profile)]
+    chosen += context_cases(candidate, request)
     for case in chosen:
         fitted = why_not(candidate, case.needs) or operator.fit(case, candidate.interface)
 

@@ -59,8 +59,8 @@ class OpsRequest:
         standard: judge by a level of the dual-benchmark rule (``cann-l0`` ...) instead.
         timeout_s: seconds one check may take.
         directory: the working directory: relative targets start here and it is importable.
-        settings: the configuration's sections that describe the model (``kda``, ``flashkda``,
-            ``attn_residuals``, ``moe``, ``logging``, ``validation``), as plain values.
+        settings: the configuration's sections that describe the model (``model``, ``kda``,
+            ``flashkda``, ``attn_residuals``, ``moe`` ...), as plain values.
         hidden: variables that hold a key; the worker's environment lacks them.
     """
 

@@ -131,5 +131,6 @@ def test_settings_leave_out_what_is_not_set(loaded: Loader) -> None:
     assert settings["kda"] == {"d_k": 64}
     assert settings["flashkda"]["use_ut_transform"] is True
     assert set(settings) == {
-        "kda", "flashkda", "attn_residuals", "moe", "mla", "attention", "logging", "validation",
+        "model", "kda", "flashkda", "attn_residuals", "moe", "mla", "attention", "logging",
+        "validation",
     }  # fmt: skip

@@ -26,6 +26,7 @@ def plan_for(name: str, target=None, **spec: Any):
     settings = spec.pop("settings", {})
     profile = spec.pop("profile", "full")
     seed = spec.pop("seed", 0)
+    limits = {key: spec.pop(key) for key in ("timeout_s",) if key in spec}
     given = CandidateSpec(name, None if target is None else "given", origin="test", **spec)
     request = OpsRequest(
         candidates={name: given},
@@ -33,6 +34,7 @@ def plan_for(name: str, target=None, **spec: Any):
         profile=profile,
         seed=seed,
         settings=settings,
+        **limits,
     )
     return make_plan(request, lambda _spec, _directory: target)
 

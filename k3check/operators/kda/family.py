@@ -63,6 +63,7 @@ def _operator(name: str, suite: str, title: str) -> Operator:
         block_operands=name == "kda_chunk",
         faults=partial(faults.faults, chunked=name == "kda_chunk", step=step),
         legal=legal_recipes,
+        stretched=None if step else cases.STRETCHED,
         properties=() if step else properties.SEQUENCE_PROPERTIES,
     )
 

@@ -142,6 +142,8 @@ SEES: dict[str, tuple[str, ...]] = {
     "scaled": ("scale.of-value-dim", "scale.missing", "state.of-first-sequence"),
     "head-128": (*_SCALE, "norm.k-only", "chunk.system-without-beta", "chunk.state-reset"),
     "very-fast": ("gate.bias-twice", "gate.rate-outside", "gate.channels-reversed"),
+    "long-1k": ("delta.missing",),
+    "context": ("delta.missing",),
     "long-2k": ("decay.in-bfloat16", "delta.missing"),
     # one token
     "step-fast": (
