@@ -32,7 +32,7 @@ def test_a_key_that_a_subprocess_writes_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("text", "outcome"),
-    [(f"x {KEY} y", "failed"), ("sk-…4b", "passed")],
+    [(f"x {KEY} y", "failed"), ("***", "passed")],
     ids=["key", "masked"],
 )
 def test_a_key_that_is_merely_captured_fails_the_test(

@@ -62,12 +62,15 @@ class Origin:
         line: the line in the file.
         shadows: what it takes precedence over, the nearest first: (where, value with secrets
             masked).
+        repeats: for each of them, whether its value is the effective one: of two keys nothing
+            is shown that would tell.
     """
 
     where: str
     key: str
     line: int | None = None
     shadows: tuple[tuple[str, str], ...] = ()
+    repeats: tuple[bool, ...] = ()
 
     def __str__(self) -> str:
         """``config.toml:12  [operators.kda_chunk]``, or the variable's or option's name."""
@@ -145,11 +148,11 @@ def _load(
     file = read_file(cwd / path, path, seen) if path is not None else _search(cwd, seen, notes)
     settings: dict[str, Setting] = {}
     stacks: dict[str, list[Origin]] = {}
-    values: dict[str, list[str]] = {}
+    values: dict[str, list[tuple[str, Any]]] = {}
 
     def put(target: str, value: Any, origin: Origin, where: str) -> None:
         stacks.setdefault(target, []).append(origin)
-        values.setdefault(target, []).append(shown(value, target.split("."), seen))
+        values.setdefault(target, []).append((shown(value, target.split("."), seen), value))
         settings[target] = Setting(value, where)
 
     if file is not None:
@@ -204,14 +207,17 @@ def _load(
 
 
 def _origins(
-    stacks: Mapping[str, Sequence[Origin]], values: Mapping[str, Sequence[str]]
+    stacks: Mapping[str, Sequence[Origin]], values: Mapping[str, Sequence[tuple[str, Any]]]
 ) -> dict[str, Origin]:
     """The last origin of each key, with the ones before it as what it shadows."""
     found: dict[str, Origin] = {}
     for target, stack in stacks.items():
-        *hidden, last = stack
-        pairs = zip((str(origin) for origin in hidden), values[target], strict=False)
-        found[target] = Origin(last.where, last.key, last.line, tuple(reversed(list(pairs))))
+        (*hidden, last), (*before, (_, effective)) = stack, values[target]
+        shadows = tuple(
+            (str(origin), text) for origin, (text, _) in zip(hidden, before, strict=True)
+        )
+        repeats = tuple(value == effective for _, value in before)
+        found[target] = Origin(last.where, last.key, last.line, shadows[::-1], repeats[::-1])
     return found
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from k3check.config.dialects.dotenv import FAMILIES
 from k3check.config.load import VARIABLES, load
 from k3check.errors import UsageError
-from k3check.link.redact import masked, one_line
+from k3check.link.redact import MASK, one_line
 from k3check.link.request import protocol_of
 from k3check.link.urls import Base
 from k3check.report.model import Message
@@ -208,8 +208,11 @@ def _setup(tool: str, loaded: Loaded) -> Setup | None:
         origin = loaded.origins[name]
         if origin.where != _UNSET and given[name]:
             values[name] = Value(_shown(name, given[name]), str(origin))
-        shadowed += [Value(_shown(name, text), where) for where, text in origin.shadows
-                     if text != _shown(name, given[name])]  # fmt: skip
+        shadowed += [
+            Value(_shown(name, text), where)
+            for (where, text), repeated in zip(origin.shadows, origin.repeats, strict=True)
+            if not repeated
+        ]
     notes = list(loaded.notes)
     if not values and (not notes or loaded.path is None):
         return None
@@ -223,9 +226,9 @@ def _setup(tool: str, loaded: Loaded) -> Setup | None:
 
 
 def _shown(name: str, text: str) -> str:
+    """A value as it may be shown; nothing of a key is, so never compare two shown values."""
     if name == "api.api_key":
-        # What a stronger source hides comes masked already.
-        return text if "…" in text or text == "***" else masked(text)
+        return MASK
     return one_line(Base(text).shown if name == "api.base_url" else text, 120)
 
 
@@ -263,18 +266,18 @@ def _incomplete(setup: Setup) -> list[Message]:
 def _of_shell(family: Family, env: Mapping[str, str]) -> Iterator[Setup]:
     """A client that looks at the shell's variables alone; the later of several names wins."""
     values: dict[str, Value] = {}
+    given: dict[str, str] = {}
     shadowed: list[Value] = []
-    base = ""
     for name, key in family.names().items():
         text = env.get(name, "").strip()
         if not text:
             continue
-        if key in values and values[key].shown != _shown(key, text):
+        if given.get(key, text) != text:
             shadowed.append(values[key])
-        values[key] = Value(_shown(key, text), name)
-        base = text if key == "api.base_url" else base
+        values[key], given[key] = Value(_shown(key, text), name), text
     if "api.base_url" not in values and "api.api_key" not in values:
         return
+    base = given.get("api.base_url")
     url, remarks = _address(base, family.wire, ()) if base else ("", [])
     if family.current and env.get(family.bases[0]) and not env.get(family.current):
         legacy = {"legacy": family.bases[0], "variable": family.current}

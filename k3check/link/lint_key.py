@@ -1,6 +1,7 @@
 """What the key's and the model's texts say before a packet is sent.
 
-Source: section D1 (20 to 31) of the link specification. The key is never a value of a message.
+Source: section D1 (20 to 31) of the link specification. Neither the key nor its length is ever a
+value of a message.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def check_key(request: LinkRequest) -> Iterator[Problem]:
     bare = key.strip()
     if not bare:
         return
-    where = {"origin": request.origin("api.api_key"), "length": len(key)}
+    where = {"origin": request.origin("api.api_key")}
 
     def problem(code: str, severity: Severity, **more: Any) -> Problem:
         return Problem(code, severity, where | more, "api.api_key")
@@ -94,7 +95,7 @@ def check_key(request: LinkRequest) -> Iterator[Problem]:
         return
     yield from _platform(request, bare, problem)
     if len(bare) < _SHORT_KEY and not Base(request.base_url or "", request.protocol).private:
-        yield problem("K3L-028", W)
+        yield problem("K3L-028", W, usual=_SHORT_KEY)
     elif (
         not bare.startswith("sk-")
         and Base(request.base_url or "", request.protocol).host in PLATFORM_HOSTS

@@ -61,13 +61,6 @@ def one_line(text: str, limit: int = EXCERPT) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def masked(key: str) -> str:
-    """A key as it may be shown: a few characters of both ends if it is long, else nothing."""
-    if len(key) < 20:
-        return MASK
-    return f"{key[:3]}…{key[-2:]}"
-
-
 def without_password(url: str) -> str:
     """A URL whose ``user:password@`` is masked."""
     return _URL_PASSWORD.sub(MASK, url)

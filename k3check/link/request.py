@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from k3check.link.redact import MASK, masked
+from k3check.link.redact import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,11 +27,6 @@ class Secret:
     def reveal(self) -> str:
         """The secret itself, for the one place that sends it."""
         return self._value
-
-    @property
-    def masked(self) -> str:
-        """What may be shown of it."""
-        return masked(self._value)
 
     def __repr__(self) -> str:
         return f"Secret({MASK})"

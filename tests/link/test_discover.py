@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from k3check import hints
-from k3check.link.discover import Machine, Setup, discover
+from k3check.link.discover import Machine, Setup, Value, discover
 from tests.link.conftest import CANARY
 
 if TYPE_CHECKING:
@@ -37,10 +37,17 @@ def found(machine: Machine) -> dict[str, Setup]:
     for setup in setups.values():
         assert CANARY not in str(setup)
         assert OTHER not in str(setup)
+        # Nor its beginning or its end.
+        assert "sk-" not in str(setup)
+        assert not {CANARY[-2:], OTHER[-2:]} & {v.shown[-2:] for v in shown(setup)}
         for remark in setup.remarks:
             for lang in hints.LANGUAGES:
                 assert "<" not in hints.title(remark.code, lang, remark.values)
     return setups
+
+
+def shown(setup: Setup) -> list[Value]:
+    return [value for value in (setup.key, *setup.shadowed) if value is not None]
 
 
 def codes(setup: Setup) -> list[str]:
@@ -69,7 +76,7 @@ def test_k3checks_own_configuration(machine: Machine) -> None:
     assert setup.base_url.origin.startswith("config.toml:2")
     assert setup.url == "https://gw.test/api/v1/chat/completions"
     assert setup.key is not None
-    assert setup.key.shown == "sk-…f6"
+    assert setup.key.shown == "***"
 
 
 def test_claude_code_precedence(machine: Machine) -> None:
@@ -90,6 +97,27 @@ def test_claude_code_precedence(machine: Machine) -> None:
     ]
     # Both values that disagree are told, and that no model is set.
     assert codes(setup) == ["K3C-113", "K3C-113", "K3L-057"]
+
+
+@pytest.mark.parametrize(("other", "origins"), [(CANARY, []), (OTHER, ["ANTHROPIC_AUTH_TOKEN"])])
+def test_a_key_shadows_another_one_but_not_itself(
+    other: str, origins: list[str], machine: Machine
+) -> None:
+    put(machine.home, ".claude/settings.json", {"env": {"ANTHROPIC_AUTH_TOKEN": CANARY}})
+    shell = Machine(machine.home, machine.cwd, {"ANTHROPIC_AUTH_TOKEN": other})
+    setup = found(shell)["Claude Code"]
+    assert [v.origin for v in setup.shadowed] == origins
+    assert [v.shown for v in shown(setup)] == ["***"] * (1 + len(origins))
+
+
+@pytest.mark.parametrize(("other", "origins"), [(CANARY, []), (OTHER, ["ANTHROPIC_API_KEY"])])
+def test_two_variables_of_one_client_are_compared_by_their_values(
+    other: str, origins: list[str], machine: Machine
+) -> None:
+    env = {"ANTHROPIC_API_KEY": CANARY, "ANTHROPIC_AUTH_TOKEN": other}
+    setup = found(Machine(machine.home, machine.cwd, env))["Anthropic SDK"]
+    assert [v.origin for v in setup.shadowed] == origins
+    assert codes(setup) == ["K3L-923"] * len(origins)
 
 
 def test_claude_code_with_both_keys_and_an_openai_base(machine: Machine) -> None:
@@ -141,7 +169,7 @@ def test_codex_login_alone(machine: Machine) -> None:
     setup = found(machine)["Codex"]
     assert setup.wire == "responses"
     assert setup.key is not None
-    assert setup.key.shown == "sk-…f6"
+    assert setup.key.shown == "***"
 
 
 def test_kimi_code_and_opencode(machine: Machine) -> None:
@@ -229,7 +257,7 @@ def test_yaml_is_read_as_a_configuration_is(machine: Machine) -> None:
     assert setup.base_url.origin == "~/.continue/config.yaml:6  models[0].apiBase"
     assert setup.url == "https://gw.test/v1/chat/completions"
     assert setup.key is not None
-    assert setup.key.shown == "sk-…f6"
+    assert setup.key.shown == "***"
     lite = setups["LiteLLM"]
     assert lite.model is not None
     assert lite.model.shown == "kimi-k3"

@@ -159,6 +159,22 @@ def test_key(key: str, code: str) -> None:
     assert codes(api_key=key) == [code]
 
 
+def test_of_a_key_not_even_its_length_is_told() -> None:
+    (problem,) = lint.check(replace(GOOD, api_key=Secret("sk-7Qm2v")))
+    for lang in hints.LANGUAGES:
+        said = hints.title(problem.code, lang, problem.values)
+        assert "16" in said
+        assert "9" not in said
+
+
+def test_a_key_is_put_into_a_variable_first_and_never_into_a_file() -> None:
+    for lang in hints.LANGUAGES:
+        fix = hints.fix("K3L-020", lang)
+        assert "K3CHECK_API_KEY" in fix
+        assert "--api-key-env" in fix
+        assert "api_key" not in fix
+
+
 def test_key_of_the_platform_on_the_code_plan() -> None:
     assert codes(base_url="https://api.kimi.com/coding/v1", model="k3") == ["K3L-030"]
 

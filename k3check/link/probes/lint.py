@@ -9,6 +9,7 @@ from k3check.link import lint
 from k3check.link.findings import finding
 from k3check.link.probes import Probe
 from k3check.link.problem import Severity
+from k3check.link.redact import MASK
 from k3check.report.model import Confidence, Diagnosis, Message, Outcome
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def run(session: Session) -> Finding:
     evidence = {
         "base_url": shown(session.base.shown) or "not set",
         "model": shown(request.model or "") or "not set",
-        "api_key": request.api_key.masked if request.api_key else "not set",
+        "api_key": MASK if request.api_key else "not set",
     }
     unusable = any(p.severity is Severity.BLOCK and p.key == "api.base_url" for p in problems)
     if session.base.host and not unusable:
