@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from k3check import hints
 from k3check.config.load import load
 from k3check.errors import UsageError
 from k3check.operators.names import OPERATORS, SUITES
@@ -194,3 +195,9 @@ def test_what_cannot_be_meant_is_refused(
 
 def test_every_operator_belongs_to_a_suite() -> None:
     assert set(OPERATORS.values()) <= set(SUITES)
+
+
+def test_only_what_is_taken_is_named_as_a_target() -> None:
+    said = hints.get("K3C-082").sections["what"]["en"]
+    assert "path/file.py:function" in said
+    assert "folder" not in said  # one of tensor files is for k3check vectors
