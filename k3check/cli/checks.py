@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from k3check.config.load import Loaded
     from k3check.report.listener import Listener
     from k3check.run.from_config import OpsOptions
+    from k3check.run.request import OpsRequest
 
 
 @app.command()
@@ -198,14 +199,23 @@ def all_(
         profile=profile and profile.value,
     )
     result = work.Result(_loaded(config, demo=demo, ops=ops_asked, link=link_asked))
-    if not demo:
+    silent = not demo and links.nothing_said(result.loaded, link_asked)
+    if not demo and not silent:
         links.announce(result.loaded, link_asked, shown)
     with work.progress(shown) as listener:
-        _ops(result, ops_asked, listener, demo=demo, key_variable=api_key_env)
-        request = links.check(result, link_asked, listener, demo=demo)
-    result.findings = links.with_way_out(result.findings, result.loaded, demo=demo)
-    fixing.mention(fixing.certain(request, result), result, offered=True)
-    work.show(result.report(), shown)
+        checked = _ops(result, ops_asked, listener, demo=demo, key_variable=api_key_env)
+        # Who configured operators alone means them alone; who configured nothing is told so.
+        request = None
+        if silent and checked.candidates:
+            result.findings.append(links.left_out())
+        else:
+            request = links.check(result, link_asked, listener, demo=demo)
+    if request is not None:
+        result.findings = links.with_way_out(result.findings, result.loaded, demo=demo)
+        fixing.mention(fixing.certain(request, result), result, offered=True)
+    report = result.report()
+    work.publish(report, shown, links.ticket(report, shown))
+    raise typer.Exit(report.exit_code)
 
 
 def _exclude(first: str, others: Mapping[str, object]) -> None:
@@ -245,7 +255,7 @@ def _ops(
     *,
     demo: bool,
     key_variable: str | None = None,
-) -> None:
+) -> OpsRequest:
     from k3check import run
     from k3check.cli import work
     from k3check.run import from_config
@@ -257,3 +267,4 @@ def _ops(
     result.environment.update(found.environment)
     if not demo:
         result.remarks += from_config.remarks(request)
+    return request

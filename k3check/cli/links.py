@@ -116,6 +116,24 @@ def require_endpoint(loaded: Loaded) -> None:
         )
 
 
+def nothing_said(loaded: Loaded, asked: LinkOptions) -> bool:
+    """Whether no file, no variable and no option says anything about an endpoint."""
+    api = loaded.config.api
+    key = api.api_key.get_secret_value().strip() if api.api_key else ""
+    # With --offline nothing is sent; it does not say that there is somewhere to send it.
+    described = any(value for name, value in asked.endpoint().items() if name != "--offline")
+    return not (api.base_url or "").strip() and not key and not described
+
+
+def left_out() -> Finding:
+    """The endpoint's line in a report of operators alone: skipped, and how to have it checked."""
+    from k3check.link.findings import skipped
+    from k3check.link.probes.lint import PROBE
+    from k3check.report.model import Message
+
+    return skipped(PROBE.name, PROBE.title, Message("K3C-141"))
+
+
 def demo_config(asked: LinkOptions | None) -> Loaded:
     """The configuration of a demo: the defaults, and how far the probes go."""
     from k3check.config.check import Setting, build
@@ -179,9 +197,13 @@ def announce(loaded: Loaded, asked: LinkOptions, shown: Shown) -> None:
 def ticket(report: Report, shown: Shown) -> str:
     """In Markdown, what to send to the endpoint's support comes before the report.
 
-    A saved report holds all of it too; one of operators alone has none.
+    A saved report holds all of it too; one of operators alone has none, and one of both only if
+    a check of the endpoint failed.
     """
     if shown.format != "markdown":
+        return ""
+    own = [finding for finding in report.findings if finding.suite == "link"]
+    if len(own) < len(report.findings) and not any(f.outcome.is_failure for f in own):
         return ""
     from k3check.cli.work import rendering
     from k3check.link import support

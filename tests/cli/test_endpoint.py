@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from k3check.report.model import Finding, Outcome
+from tests.cli.conftest import finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -325,6 +326,73 @@ def test_all_without_an_endpoint_says_how_to_check_operators_alone(
     done = k3check("all")
     assert done.code == 1
     assert "to check the operators alone: k3check ops" in " ".join(done.out.split())
+
+
+STEP = '[operators.kda_step]\ntarget = "k.py:f"\n'
+
+
+def test_all_checks_operators_alone_where_only_they_are_configured(
+    k3check: Callable[..., Done], worker: FakeRun, endpoint: FakeLink
+) -> None:
+    Path("k3check.toml").write_text(STEP)
+    for more in ((), ("--offline",), ("--profile", "full")):
+        done = k3check("all", *more)
+        assert (done.code, done.err) == (0, "")
+        assert "- link/lint" in done.out
+        assert "set K3CHECK_BASE_URL and K3CHECK_API_KEY" in " ".join(done.out.split())
+    assert k3check("all", "-c", "k3check.toml", "--lang", "zh").code == 0
+    data = json.loads(k3check("all", "--format", "json").out)
+    assert [check["outcome"] for check in data["checks"]] == ["pass", "skipped"]
+    assert [note["code"] for note in data["checks"][1]["notes"]] == ["K3C-141"]
+    assert endpoint.request is None
+    # The operators' result is the exit code: a failure is none the less, and no check is none.
+    worker.findings = (finding(Outcome.FAIL),)
+    assert k3check("all").code == 1
+    worker.findings = (finding(Outcome.SKIPPED),)
+    assert k3check("all").code == 3
+    Path("k3check.toml").unlink()
+    worker.findings = (finding(),)
+    assert k3check("all", "--operator", "kda_step=k.py:f").code == 0
+    assert endpoint.request is None
+
+
+@pytest.mark.parametrize(
+    ("file", "options"),
+    [
+        ('[api]\nbase_url = "http://127.0.0.1:9/v1"\n', ()),
+        (f'[api]\napi_key = "{KEY}"\n', ()),
+        ("", ("--model", "kimi-k3")),
+        ("", ("--protocol", "anthropic")),
+        ("", ("--base-url", "http://127.0.0.1:9/v1")),
+        ("", ("--api-key-env", "MY_KEY")),
+    ],
+)
+@pytest.mark.usefixtures("my_key", "worker")
+def test_whatever_is_said_about_an_endpoint_has_it_checked(
+    file: str, options: tuple[str, ...], k3check: Callable[..., Done], endpoint: FakeLink
+) -> None:
+    Path("k3check.toml").write_text(file + STEP)
+    assert "K3C-141" not in k3check("all", *options, "-v").out
+    assert endpoint.request is not None
+
+
+@pytest.mark.usefixtures("worker")
+def test_all_has_the_ticket_for_support_where_the_endpoint_failed(
+    k3check: Callable[..., Done], tmp_path: Path
+) -> None:
+    failing = ("--base-url", "http://127.0.0.1:9/v1?x=1")
+    done = k3check("all", *failing, "--format", "markdown")
+    assert done.code == 1
+    ticket, _, report = done.out.partition("\n## ❌ k3check: fail")
+    assert ticket.startswith("## k3check link\n")
+    assert "| link/lint | fail | " in ticket
+    assert "K3L-004" in ticket
+    assert "| ✅ | `kda_step/pass` |" in report
+    (tmp_path / "saved.json").write_text(k3check("all", *failing, "--format", "json").out)
+    assert "## k3check link" in k3check("report", "saved.json", "--format", "markdown").out
+    passing = k3check("all", "--demo", "--format", "markdown")
+    assert passing.code == 0
+    assert passing.out.startswith("## ✅ k3check: pass")
 
 
 @pytest.mark.parametrize("more", [(), ("--offline",), ("chat", "--model", "kimi-k3")])
