@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from k3check.operators.kda.semantics import KdaInterface, KdaSemantics
 
 
-#: fla's default; a convention that knows better says so in its interface
-USUAL_CHUNK = 64
+#: The longest sums that a chunk in use has (the article's); where the callable's own size is known,
+#: its interface says so.
+LARGEST_CHUNK = 128
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def chunkwise_baseline(
     semantics: KdaSemantics, interface: KdaInterface, inputs: Tensors, arithmetic: Arithmetic
 ) -> Tensors:
     """The baseline of a chunkwise operator: the chunkwise form, whose sums are other ones."""
-    chunk = semantics.chunk or interface.chunk or USUAL_CHUNK
+    chunk = semantics.chunk or interface.chunk or LARGEST_CHUNK
     return evaluate(replace(semantics, chunk=chunk), interface, inputs, arithmetic)
 
 

@@ -49,6 +49,9 @@ _CHANGES: tuple[tuple[int, str, dict[str, Any]], ...] = (
     (435, "merge-unweighted", {"merge": "unweighted"}),
 )
 #: what the attention alone can get wrong
+#: (choice, value) of what is about earlier tokens that come as a cache
+_OF_THE_PAST = {("causal", "past_hidden"), ("past", "ignored"), ("past", "normed_twice"),
+                ("merge", "mean"), ("merge", "unweighted")}  # fmt: skip
 _CORE = ("scale", "causal", "rope", "pe", "kv_split", "merge")
 
 
@@ -61,4 +64,5 @@ def faults(semantics: MlaSemantics, interface: MlaInterface, _recipe: Recipe) ->
         if replace(semantics, **change) != semantics
         and (not core or set(change) <= set(_CORE) or change.get("past") == "ignored")
         and ("cache" in interface.supports or change.get("past") != "raw_latent")
+        and ("past" in interface.supports or not set(change.items()) & _OF_THE_PAST)
     )
