@@ -22,6 +22,8 @@ class Usage:
         prompt, completion, total: None where missing or no number.
         cached: cached prompt tokens, None where not reported.
         cached_as: the spelling that reported them.
+        beside: prompt tokens that are not in ``prompt``: Anthropic counts those that the cache
+            gave, and those that it took, apart. None where neither is reported.
         place: ``usage``, ``choices[0].usage``, ``message_start`` or empty.
         oddities: what is wrong with the numbers: ``strings``, ``zeros``, ``negative``, ``sum``.
     """
@@ -31,6 +33,7 @@ class Usage:
     total: int | None = None
     cached: int | None = None
     cached_as: str = ""
+    beside: int | None = None
     place: str = ""
     oddities: tuple[str, ...] = ()
 
@@ -41,10 +44,8 @@ class Usage:
 
     @property
     def whole_prompt(self) -> int | None:
-        """The prompt with its cached part, which Anthropic counts beside it."""
-        if self.prompt is None or self.cached_as != "cache_read_input_tokens":
-            return self.prompt
-        return self.prompt + (self.cached or 0)
+        """The prompt with what is counted beside it."""
+        return None if self.prompt is None else self.prompt + (self.beside or 0)
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ _CACHED = (
     ("cache_read_input_tokens",),
     ("prompt_cache_hit_tokens",),
 )
+_APART = ("cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 def usage_of(raw: Any, place: str) -> Usage | None:
@@ -130,9 +132,16 @@ def usage_of(raw: Any, place: str) -> Usage | None:
         value = _count(get(raw, *path), oddities)
         if value is not None and (cached is None or value > cached):
             cached, cached_as = value, ".".join(path)
-    if prompt == 0 and completion is not None and not cached:
+    apart = [_count(raw.get(name), oddities) for name in _APART]
+    beside = None
+    # Where the prompt has OpenAI's name, it is counted as OpenAI does: with the cache's part.
+    if raw.get("prompt_tokens") is None and any(count is not None for count in apart):
+        beside = sum(count or 0 for count in apart)
+    if prompt == 0 and completion is not None and not cached and not beside:
         oddities.add("zeros")
-    return Usage(prompt, completion, total, cached, cached_as, place, tuple(sorted(oddities)))
+    return Usage(
+        prompt, completion, total, cached, cached_as, beside, place, tuple(sorted(oddities))
+    )
 
 
 def _calls(raw: Any) -> tuple[tuple[ToolCall, ...], int]:

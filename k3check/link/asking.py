@@ -20,7 +20,8 @@ DEFAULT_OUTPUT = 2048
 _MOST_REPAIRS = 4
 
 SAMPLING = ("temperature", "top_p", "n", "presence_penalty", "frequency_penalty")
-_LIMITS = {
+# The field that limits the answer, in each API.
+LIMITS = {
     "openai": "max_completion_tokens",
     "anthropic": "max_tokens",
     "responses": "max_output_tokens",
@@ -76,23 +77,42 @@ def chat_body(session: Session, text: str, *, as_configured: bool = True) -> dic
     return body | (configured(session) if as_configured else {})
 
 
-def request_body(session: Session, wire: str, text: str) -> dict[str, Any]:
-    """A request as configured, in the shape of a wire's API.
+def request_body(
+    session: Session, wire: str, text: str, *, as_configured: bool = True
+) -> dict[str, Any]:
+    """A request in the shape of a wire's API.
 
     Args:
         session: the run.
         wire: ``openai``, ``anthropic`` or ``responses``.
         text: the user's message.
+        as_configured: with the configuration's sampling and extra fields.
     """
     if wire == "openai":
-        return chat_body(session, text)
+        return chat_body(session, text, as_configured=as_configured)
     most = session.request.max_output_tokens or DEFAULT_OUTPUT
-    body: dict[str, Any] = {"model": session.request.model, _LIMITS[wire]: most}
+    body: dict[str, Any] = {"model": session.request.model, LIMITS[wire]: most}
     if wire == "anthropic":
         body["messages"] = [{"role": "user", "content": text}]
     else:
         body |= {"input": text, "reasoning": {"effort": "low"}}
-    return body | configured(session)
+    return body | (configured(session) if as_configured else {})
+
+
+def streamed(wire: str) -> dict[str, Any]:
+    """The fields that ask for a stream with its usage, which only chat completions leave out."""
+    more = {"stream_options": {"include_usage": True}} if wire == "openai" else {}
+    return {"stream": True} | more
+
+
+def tool(wire: str, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool as a wire's API describes it."""
+    about: dict[str, Any] = {"name": name, "description": description}
+    if wire == "anthropic":
+        return about | {"input_schema": schema}
+    if wire == "responses":
+        return {"type": "function"} | about | {"parameters": schema}
+    return {"type": "function", "function": about | {"parameters": schema}}
 
 
 def post(session: Session, wire: str, body: Mapping[str, Any], *, stream: bool = False) -> Call:
@@ -119,7 +139,7 @@ def ask(
     """
     ours = set(body) - set(configured(session))
     if session.request.max_output_tokens is not None:
-        ours.discard(_LIMITS[wire])
+        ours.discard(LIMITS[wire])
     refused: list[Hit] = []
     notes: list[Message] = []
     attempts: list[Attempt] = []

@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from k3check.link.demo_history import as_chat
+
 WINDOW = 1_048_576
 _FIXED = {"temperature": 1, "top_p": 0.95, "n": 1, "presence_penalty": 0, "frequency_penalty": 0}
 _EFFORTS = ("low", "high", "max")
@@ -152,7 +154,7 @@ def _messages(body: dict[str, Any]) -> list[dict[str, Any]]:
         given = [{"role": "user", "content": given}]
     if not isinstance(given, list) or not given or not all(isinstance(m, dict) for m in given):
         raise Refusal(400, "invalid_request_error", "Invalid request: messages are missing")
-    return given
+    return as_chat(given)
 
 
 def _check_history(messages: list[dict[str, Any]]) -> None:

@@ -55,7 +55,7 @@ def chosen(request: LinkRequest) -> tuple[Probe, ...]:
 
 def cost(request: LinkRequest) -> Cost:
     """What the chosen probes may cost together."""
-    costs = [probe.cost(request) for probe in chosen(request)]
+    costs = [p.cost(request) for p in chosen(request) if p.fits(request.protocol)]
     return Cost(sum(c.requests for c in costs), sum(c.tokens for c in costs))
 
 
@@ -96,6 +96,8 @@ def _one(session: Session, probe: Probe) -> Finding:
         # Transport sends neither key nor model, so it may run without them.
         if session.blocked is not None and probe.name != "transport":
             return skipped(probe.name, probe.title, session.blocked)
+        if not probe.fits(session.wire):
+            return skipped(probe.name, probe.title, Message("K3L-917", {"protocol": session.wire}))
         for need in probe.needs:
             if need in session.failed:
                 return skipped(probe.name, probe.title, session.failed[need])

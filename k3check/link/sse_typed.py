@@ -168,5 +168,6 @@ def _merged(first: Usage | None, last: Usage | None) -> Usage | None:
         prompt=prompt,
         cached=last.cached if last.cached is not None else first.cached,
         cached_as=last.cached_as or first.cached_as,
+        beside=last.beside if last.beside is not None else first.beside,
         place="message_start + message_delta",
     )

@@ -35,7 +35,8 @@ class Probe:
         run: runs it.
         cost: what it may cost, by the request.
         needs: probes that must have worked before; any one of each tuple.
-        wires: protocols of a request that it fits; empty for all.
+        wires: protocols whose profiles it is part of; empty for all.
+        speaks: protocols that it can speak; empty for all. With another one it is skipped.
         default, quick: part of these profiles.
         sends: it talks to the endpoint.
         ends: a failure that lies before the answer's content ends everything that sends.
@@ -48,10 +49,15 @@ class Probe:
     cost: Callable[[LinkRequest], Cost] = lambda _: Cost()
     needs: tuple[str, ...] = ()
     wires: tuple[str, ...] = ()
+    speaks: tuple[str, ...] = ()
     default: bool = False
     quick: bool = False
     sends: bool = True
     ends: bool = False
+
+    def fits(self, protocol: str) -> bool:
+        """Whether it can speak a request's protocol."""
+        return not self.speaks or protocol in self.speaks
 
 
 @cache

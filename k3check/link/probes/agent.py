@@ -1,4 +1,4 @@
-"""A loop with real tools in a temporary folder, as a coding agent runs it."""
+"""A loop with real tools in a temporary folder, as a coding agent runs it, on whichever API."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.asking import ask, chat_body
+from k3check.link.asking import ask, request_body, tool
 from k3check.link.diagnosis.tools import arguments_of
 from k3check.link.findings import of_asked
+from k3check.link.gate import NAMES
 from k3check.link.jsonsafe import get
 from k3check.link.probes import Cost, Probe
+from k3check.link.turns import FIELD, answered, opening
 from k3check.report.model import Confidence, Diagnosis
 
 if TYPE_CHECKING:
@@ -30,20 +32,22 @@ _TASK = (
 )
 
 
-def _tool(name: str, description: str, *parameters: str) -> dict[str, Any]:
-    properties = {p: {"type": "string"} for p in parameters}
-    schema = {"type": "object", "properties": properties, "required": list(parameters)}
-    return {
-        "type": "function",
-        "function": {"name": name, "description": description, "parameters": schema},
-    }
+# Each tool's name, description and parameters, all of them texts.
+_TOOLS = (
+    ("read_file", "Return the text of a file.", ("path",)),
+    ("write_file", "Replace the text of a file.", ("path", "content")),
+    ("validate_json", "Say whether a file is valid JSON.", ("path",)),
+)
 
 
-TOOLS = [
-    _tool("read_file", "Return the text of a file.", "path"),
-    _tool("write_file", "Replace the text of a file.", "path", "content"),
-    _tool("validate_json", "Say whether a file is valid JSON.", "path"),
-]
+def _tools(wire: str) -> list[dict[str, Any]]:
+    """The tools as an API describes them."""
+    made = []
+    for name, description, parameters in _TOOLS:
+        properties = {p: {"type": "string"} for p in parameters}
+        schema = {"type": "object", "properties": properties, "required": list(parameters)}
+        made.append(tool(wire, name, description, schema))
+    return made
 
 
 class Workshop:
@@ -129,29 +133,19 @@ def run(session: Session) -> Finding:
 
 def _loop(session: Session, shop: Workshop) -> tuple[Asked, int, bool]:
     """The last exchange, the number of turns, and whether the model came to an end by itself."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": _TASK}]
+    wire, history = session.wire, opening(_TASK)
     asked: Asked | None = None
     turns = max(1, session.request.agent_turns)
     for turn in range(1, turns + 1):
-        body = chat_body(session, "") | {"messages": messages, "tools": TOOLS}
-        asked = ask(session, "openai", body)
+        body = request_body(session, wire, "") | {FIELD[wire]: history, "tools": _tools(wire)}
+        asked = ask(session, wire, body)
         answer = asked.result.seen.answer
         if not asked.result.answered or answer is None or not answer.calls:
             return asked, turn, True
-        raw = asked.result.seen.at("choices", 0, "message") or {}
-        # Thinking goes back with the calls, under the name that K3 knows.
-        messages.append(
-            {
-                "role": "assistant",
-                "content": raw.get("content") or "",
-                "reasoning_content": answer.reasoning,
-                "tool_calls": raw.get("tool_calls"),
-            }
-        )
-        for call in answer.calls[:16]:
-            value, _ = arguments_of(call)
-            result = shop.call(call.name, value)
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+        results = [
+            (call.id, shop.call(call.name, arguments_of(call)[0])) for call in answer.calls[:16]
+        ]
+        history += answered(wire, asked.result.seen, results)
     assert asked is not None
     return asked, turns, False
 
@@ -162,6 +156,5 @@ PROBE = Probe(
     50,
     run,
     cost=lambda request: Cost(request.agent_turns, request.agent_turns * 1200),
-    needs=("chat", "tools"),
-    wires=("openai",),
+    needs=(*NAMES, "tools"),
 )

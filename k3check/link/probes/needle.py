@@ -1,12 +1,13 @@
-"""A fact at the start of a long context, asked for at its end."""
+"""A fact at the start of a long context, asked for at its end, on whichever API."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING
 
-from k3check.link.asking import DEFAULT_OUTPUT, ask, chat_body
+from k3check.link.asking import DEFAULT_OUTPUT, LIMITS, ask, request_body, streamed
 from k3check.link.findings import of_asked
+from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
 from k3check.report.model import Confidence, Diagnosis
 
@@ -45,19 +46,17 @@ def run(session: Session) -> Finding:
         f"{context(tokens, value)}\n"
         f"What is the value of {_NAME}? Reply with the number and nothing else."
     )
-    body = chat_body(session, text) | {
-        "max_completion_tokens": max(session.request.max_output_tokens or 0, DEFAULT_OUTPUT),
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    asked = ask(session, "openai", body, stream=True)
+    wire = session.wire
+    most = max(session.request.max_output_tokens or 0, DEFAULT_OUTPUT)
+    body = request_body(session, wire, text) | streamed(wire) | {LIMITS[wire]: most}
+    asked = ask(session, wire, body, stream=True)
     answer, more = asked.result.seen.answer, []
     metrics = {"context_tokens": float(tokens)}
     if asked.result.answered and answer is not None:
         view = asked.result.seen.stream
         if view.first_at is not None:
             metrics["first_token_seconds"] = view.first_at
-        counted = answer.usage.prompt if answer.usage else None
+        counted = answer.usage.whole_prompt if answer.usage else None
         values = {"sent": tokens, "counted": counted, "value": value, "answer": answer.text[:80]}
         values = session.redactor.value(values)
         if counted is not None and counted < _TRUNCATED * tokens:
@@ -73,6 +72,5 @@ PROBE = Probe(
     100,
     run,
     cost=lambda request: Cost(1, request.needle_tokens + 300),
-    needs=("chat",),
-    wires=("openai",),
+    needs=NAMES,
 )

@@ -1,4 +1,4 @@
-"""A wrong key and a model that does not exist: both must be refused."""
+"""A wrong key and a model that does not exist, on whichever API: both must be refused."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from k3check.link.asking import chat_body, post, question
+from k3check.link.asking import post, question, request_body
 from k3check.link.findings import evidence, finding
+from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
 from k3check.report.model import Confidence, Diagnosis, Message, Outcome
 
@@ -22,15 +23,16 @@ _WRONG_MODEL = ("model.", "access.model")
 
 def run(session: Session) -> Finding:
     """Send both."""
-    body = session.prepared(chat_body(session, question(session)))
-    call = post(session, "openai", body)
+    wire = session.wire
+    body = session.prepared(request_body(session, wire, question(session)))
+    call = post(session, wire, body)
     wrong_key = session.ask(
-        replace(call, key=f"sk-k3check-{os.urandom(16).hex()}"), "openai", retries=False
+        replace(call, key=f"sk-k3check-{os.urandom(16).hex()}"), wire, retries=False
     )
     nonsense = f"k3check-no-such-model-{os.urandom(3).hex()}"
     wrong_model = session.ask(
         replace(call, body=body | {"model": nonsense}),
-        "openai",
+        wire,
         facts={"nonsense_model": True},
         retries=False,
     )
@@ -77,6 +79,5 @@ PROBE = Probe(
     90,
     run,
     cost=lambda _: Cost(2, 0),
-    needs=("chat",),
-    wires=("openai",),
+    needs=NAMES,
 )

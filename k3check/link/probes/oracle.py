@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.link.asking import Asked, post
 from k3check.link.findings import evidence, finding, of_asked
+from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
 from k3check.report.model import Confidence, Diagnosis, Message, Outcome
 
@@ -141,6 +142,7 @@ PROBE = Probe(
     run,
     # A schema of this size takes fewer tokens than it has characters.
     cost=lambda _: Cost(2, 2 * (EXPECTED + _ENOUGH_OUTPUT) + len(str(SCHEMA))),
-    needs=("chat",),
-    wires=("openai",),
+    needs=NAMES,
+    # The published counts are of chat completions; another API writes another prompt.
+    speaks=("openai",),
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.link.asking import DEFAULT_OUTPUT, Asked, chat_body, post, question
+from k3check.link.asking import DEFAULT_OUTPUT, LIMITS, Asked, post, question, request_body
 from k3check.link.diagnosis.requests import OFFICIAL, named_field
 from k3check.link.findings import evidence, finding, of_asked
+from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
 from k3check.report.model import Message, Outcome
 
@@ -23,19 +24,27 @@ WRONG = {
     "presence_penalty": 0.5,
     "frequency_penalty": 0.5,
 }
+# The other APIs have no more than these; a field that none has proves nothing.
+_SHARED = ("temperature", "top_p")
+
+
+def wrong(wire: str) -> dict[str, float]:
+    """The wrong values of the parameters that an API has."""
+    return {name: v for name, v in WRONG.items() if wire == "openai" or name in _SHARED}
 
 
 def run(session: Session) -> Finding:
     """Send each wrong value alone; a refusal counts only if it names the parameter."""
-    notes, unclear = [], []
+    wire, notes, unclear = session.wire, [], []
+    values_of = wrong(wire)
     last: Result | None = None
-    for name, value in WRONG.items():
-        body = chat_body(session, question(session), as_configured=False) | {
-            "max_completion_tokens": DEFAULT_OUTPUT
+    for name, value in values_of.items():
+        body = request_body(session, wire, question(session), as_configured=False) | {
+            LIMITS[wire]: DEFAULT_OUTPUT
         }
         # Sent even if the chat had to do without it: whether it is refused is the question here.
         sent = session.prepared(body) | {name: value}
-        last = session.ask(post(session, "openai", sent), "openai")
+        last = session.ask(post(session, wire, sent), wire)
         values = {"parameter": name, "found": value, "accepted": OFFICIAL[name]}
         if last.answered:
             notes.append(Message("K3L-653", values))
@@ -44,13 +53,13 @@ def run(session: Session) -> Finding:
             if hit is not None and hit.row.slug.split(".")[0] in ("auth", "quota", "limit"):
                 return of_asked(session, "params", _TITLE, Asked(last, notes=last.notes))
             unclear.append(Message("K3L-655", values | {"status": last.seen.status or "none"}))
-    outcome = Outcome.SKIPPED if len(unclear) == len(WRONG) else Outcome.PASS
+    outcome = Outcome.SKIPPED if len(unclear) == len(values_of) else Outcome.PASS
     return finding(
         "params",
         _TITLE,
         outcome,
         notes=(*unclear, *notes),
-        metrics={"refused": float(len(WRONG) - len(notes) - len(unclear))},
+        metrics={"refused": float(len(values_of) - len(notes) - len(unclear))},
         evidence=evidence(session, last.seen) if last else {},
     )
 
@@ -60,7 +69,6 @@ PROBE = Probe(
     _TITLE,
     80,
     run,
-    cost=lambda _: Cost(len(WRONG), len(WRONG) * 200),
-    needs=("chat",),
-    wires=("openai",),
+    cost=lambda request: Cost(len(wrong(request.protocol)), len(wrong(request.protocol)) * 200),
+    needs=NAMES,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.link.asking import ask, question, request_body
+from k3check.link.asking import ask, question, request_body, streamed
 from k3check.link.findings import of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
@@ -19,9 +19,7 @@ _TITLE = "the same answer as a stream"
 def run(session: Session) -> Finding:
     """Ask for a stream."""
     wire = session.wire
-    body = request_body(session, wire, question(session)) | {"stream": True}
-    if wire == "openai":
-        body["stream_options"] = {"include_usage": True}  # the other APIs always send it
+    body = request_body(session, wire, question(session)) | streamed(wire)
     asked = ask(
         session, wire, body, stream=True, nonce=session.nonce, facts={"plain": session.plain}
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.asking import ask, request_body
+from k3check.link.asking import ask, request_body, tool
 from k3check.link.findings import of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
@@ -35,30 +35,24 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 NAME = "book_room"
-_ABOUT = {"name": NAME, "description": "Book a meeting room."}
-# The tool and the demand to call one, as each API writes them.
-ASKING: dict[str, dict[str, Any]] = {
-    "openai": {
-        "tools": [{"type": "function", "function": _ABOUT | {"parameters": SCHEMA}}],
-        "tool_choice": "required",
-    },
-    "anthropic": {
-        "tools": [_ABOUT | {"input_schema": SCHEMA}],
-        "tool_choice": {"type": "any"},
-    },
-    "responses": {
-        "tools": [{"type": "function"} | _ABOUT | {"parameters": SCHEMA}],
-        "tool_choice": "required",
-    },
+# The demand to call a tool, as each API writes it.
+_CHOICE: dict[str, Any] = {
+    "openai": "required",
+    "anthropic": {"type": "any"},
+    "responses": "required",
 }
 _TEXT = "Book the room Curie on Tuesday at 15 o'clock for Ada and Emmy. Use the tool."
 
 
 def run(session: Session) -> Finding:
     """Ask for the tool."""
-    body = request_body(session, session.wire, _TEXT) | ASKING[session.wire]
+    wire = session.wire
+    body = request_body(session, wire, _TEXT) | {
+        "tools": [tool(wire, NAME, "Book a meeting room.", SCHEMA)],
+        "tool_choice": _CHOICE[wire],
+    }
     facts = {"tool": {"name": NAME, "schema": SCHEMA}, "canned": session.canned}
-    asked = ask(session, session.wire, body, facts=facts)
+    asked = ask(session, wire, body, facts=facts)
     if asked.result.answered:
         session.passed.add("tools")
     return of_asked(session, "tools", _TITLE, asked)
