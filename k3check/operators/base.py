@@ -407,6 +407,8 @@ class Check:
         run: does it.
         amend: called after ``run``; returns findings of earlier checks (by id) with more in them
             than could be known when each was made.
+        built_in: it calls code of ours alone, whatever the operator is. It stays beside the
+            operator because a change of its settings changes the result.
     """
 
     id: str
@@ -416,6 +418,7 @@ class Check:
     title: str
     run: Callable[[], Finding]
     amend: Callable[[], Sequence[Finding]] | None = None
+    built_in: bool = False
 
 
 @dataclass(frozen=True)

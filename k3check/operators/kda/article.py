@@ -65,7 +65,7 @@ def checks(request: OpsRequest, candidates: Mapping[str, Candidate]) -> Sequence
     if "kda_gate" in candidates:
         found.append(
             _check("kda_gate", "article-window", "distribution of alpha of the bottleneck gate",
-                   lambda c: gate_window(kda, request.seed, c))
+                   lambda c: gate_window(kda, request.seed, c), built_in=True)
         )  # fmt: skip
     if "kda_chunk" in candidates:
         chunked = candidates["kda_chunk"]
@@ -78,19 +78,27 @@ def checks(request: OpsRequest, candidates: Mapping[str, Candidate]) -> Sequence
                    lambda c: boundaries(chunked, size, request, c, record=log_boundary)),
             _check("kda_chunk", "article-switches",
                    "use_ut_transform and bind_dplr_to_k off and on give one result",
-                   lambda c: switches(size, request.seed, c)),
+                   lambda c: switches(size, request.seed, c), built_in=True),
             _check("kda_chunk", "article-half-decay",
                    "cumulative decay within a chunk in the recipe's precision",
-                   lambda c: half_precision_decay(chunked, size, request.seed, c)),
+                   lambda c: half_precision_decay(chunked, size, request.seed, c),
+                   built_in=True),
         ]  # fmt: skip
     return found
 
 
-def _check(operator: str, name: str, title: str, run: Callable[[Finding], Finding]) -> Check:
+def _check(
+    operator: str,
+    name: str,
+    title: str,
+    run: Callable[[Finding], Finding],
+    *,
+    built_in: bool = False,
+) -> Check:
     """A check whose function fills in a blank finding."""
     suite = "flashkda" if operator == "kda_chunk" else "kda"
     blank = Finding(f"{operator}/{name}", suite, operator, name, Outcome.PASS, title)
-    return Check(blank.id, suite, operator, name, title, lambda: run(blank))
+    return Check(blank.id, suite, operator, name, title, lambda: run(blank), built_in=built_in)
 
 
 def _skip(blank: Finding, reason: str) -> Finding:
