@@ -186,6 +186,20 @@ def test_a_variable_that_holds_a_key_is_not_the_operators(run, tmp_path, monkeyp
     assert finding.evidence["value"] == [None, "kept"]
 
 
+@pytest.mark.parametrize(("chosen", "seen"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_wait_without_spinning_unless_the_user_says_so(
+    run, tmp_path, monkeypatch, chosen, seen
+):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("OMP_WAIT_POLICY", chosen)
+    (tmp_path / "mine.py").write_text(
+        "import os\n\n\ndef f():\n    return os.environ['OMP_WAIT_POLICY']\n"
+    )
+    (finding,) = run("mine.py:f").findings
+    assert finding.evidence["value"] == seen
+
+
 def test_a_relative_directory(run, tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "mine.py").write_text("import os\n\nf = os.getcwd\n")

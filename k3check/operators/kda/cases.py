@@ -293,17 +293,13 @@ SEQUENCES: tuple[Case, ...] = (
         gate="very_fast",
         tokens=96,
     ),
-    replace(
-        _case(
-            "long-1k",
-            "1090 tokens: more than the threads of a block",
-            gate="slow",
-            tokens=1090,
-            heads=1,
-            value_heads=1,
-        ),
-        # Long sequences are for mistakes of place; the formula's show in the short ones.
-        diagnosable=False,
+    _case(
+        "long-1k",
+        "1090 tokens: more than the threads of a block",
+        gate="slow",
+        tokens=1090,
+        heads=1,
+        value_heads=1,
     ),
     _case(
         "long-2k",
@@ -317,16 +313,13 @@ SEQUENCES: tuple[Case, ...] = (
 )
 
 #: The stress profile gives it the configured context's length.
-STRETCHED = replace(
-    _case(
-        "context",
-        "indices, launch limits and drift over the whole context",
-        gate="slow",
-        heads=1,
-        value_heads=1,
-        profile="stress",
-    ),
-    diagnosable=False,
+STRETCHED = _case(
+    "context",
+    "indices, launch limits and drift over the whole context",
+    gate="slow",
+    heads=1,
+    value_heads=1,
+    profile="stress",
 )
 
 STEPS: tuple[Case, ...] = (
