@@ -37,6 +37,7 @@ def _check(name, target):
         title="calls it",
         run=run,
         amend=None,
+        built_in=False,
     )
 
 
