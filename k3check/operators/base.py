@@ -142,6 +142,7 @@ class Case:
         diagnosable: False where correct operators may differ from each other (ties), so that a
             mistake's prediction says nothing there.
         on_crash: what to say of a callable that raises in this case and in none before it.
+        users_only: it shows how work is spread over a device, which the built-in leaves to torch.
     """
 
     name: str
@@ -152,6 +153,7 @@ class Case:
     spec: Any = None
     diagnosable: bool = True
     on_crash: Message | None = field(default=None, hash=False)  # its values are a dict
+    users_only: bool = False
 
     def belongs_to(self, profile: str) -> bool:
         """Whether the case runs in a profile."""

@@ -127,7 +127,11 @@ def case_checks(
     """One check a case of the profile; the last one brings the diagnosis of all that failed."""
     operator = candidate.operator
     history = history or History(budget_s=BUDGET_S[request.profile])
-    chosen = [case for case in operator.cases if case.belongs_to(request.profile)]
+    chosen = [
+        case
+        for case in operator.cases
+        if case.belongs_to(request.profile) and not (candidate.builtin and case.users_only)
+    ]
     chosen += context_cases(candidate, request)
     for case in chosen:
         fitted = why_not(candidate, case.needs) or operator.fit(case, candidate.interface)

@@ -39,6 +39,11 @@ def test_what_stops_behind_a_thread_block_is_caught_by_full():
     assert found["long-1k"].evidence["output_first_bad_token"] == 1024
 
 
+def test_the_builtin_is_not_asked_how_it_spreads_work():
+    assert "long-1k" in {c.case for c in plan_for("kda_chunk", kda_recurrent)}
+    assert "long-1k" not in {c.case for c in plan_for("kda_chunk")}
+
+
 @pytest.mark.parametrize(("written", "outcome"), [(3000, Outcome.FAIL), (3100, Outcome.PASS)])
 def test_what_stops_within_the_context_is_caught_by_stress(written, outcome):
     found = findings_for(

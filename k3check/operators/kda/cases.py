@@ -293,13 +293,16 @@ SEQUENCES: tuple[Case, ...] = (
         gate="very_fast",
         tokens=96,
     ),
-    _case(
-        "long-1k",
-        "1090 tokens: more than the threads of a block",
-        gate="slow",
-        tokens=1090,
-        heads=1,
-        value_heads=1,
+    replace(
+        _case(
+            "long-1k",
+            "1090 tokens: more than the threads of a block",
+            gate="slow",
+            tokens=1090,
+            heads=1,
+            value_heads=1,
+        ),
+        users_only=True,
     ),
     _case(
         "long-2k",
