@@ -96,23 +96,30 @@ def one_scale(failed: Sequence[Record], wrong: Sequence[str]) -> Diagnosis | Non
             return None
         factors.append(factor)
     low, high = min(factors), max(factors)
-    if high - low > SCALED * abs(high):
+    known = common_meaning(factors, failed)
+    if high - low <= SCALED * abs(high):
+        value = f"{sum(factors) / len(factors):.5g}"
+        return _lead("K3O-081", tensor=name, factor=value, meaning=known or "no known constant")
+    # Not one number, but one expression: what follows the head size from case to case.
+    if known is None:
         return None
-    value = sum(factors) / len(factors)
-    return _lead("K3O-081", tensor=name, factor=f"{value:.5g}", meaning=meaning(value, failed[0]))
+    return _lead("K3O-081", tensor=name, factor=known, meaning=f"{low:.5g} ... {high:.5g}")
 
 
-def meaning(factor: float, seen: Record) -> str:
-    """What a factor is known to be: sqrt(K), its inverse, two, minus one ..."""
+def common_meaning(factors: Sequence[float], seen: Sequence[Record]) -> str | None:
+    """What every case's factor is known to be: sqrt(K), its inverse, two, minus one ..."""
+    told = [meanings(factor, one) for factor, one in zip(factors, seen, strict=True)]
+    return next((text for text in told[0] if all(text in other for other in told)), None)
+
+
+def meanings(factor: float, seen: Record) -> list[str]:
+    """The known constants that a case's factor is equal to."""
     keys = seen.inputs.get("k")
     known = {"2": 2.0, "1/2": 0.5, "-1": -1.0, "ln 2": math.log(2), "1/ln 2": 1 / math.log(2)}
     if isinstance(keys, torch.Tensor) and keys.dim() == 4:
         K = keys.shape[-1]
         known |= {"sqrt(K)": K**0.5, "1/sqrt(K)": K**-0.5, "K": float(K), "1/K": 1 / K}
-    for text, value in known.items():
-        if abs(factor / value - 1) < 2e-3:
-            return text
-    return "no known constant"
+    return [text for text, value in known.items() if abs(factor / value - 1) < 2e-3]
 
 
 def boundary(failed: Sequence[Record]) -> Diagnosis | None:
