@@ -50,7 +50,7 @@ class Stand:
     candidate: Candidate
     faults: Sequence[Fault]
     deadline: float
-    clock: Callable[[], float] = time.perf_counter
+    clock: Callable[[], float] = time.process_time
     calls: int = field(default=0)
 
     def __call__(self, inputs: Tensors) -> Tensors:
@@ -111,7 +111,7 @@ def linked(
     candidate: Candidate, cause: Cause, found: Finding, rerun: Rerun, budget_s: float
 ) -> Finding:
     """A failure that refers to the cause if it follows from it."""
-    stand = Stand(candidate, cause.faults, time.perf_counter() + budget_s)
+    stand = Stand(candidate, cause.faults, time.process_time() + budget_s)
     first = cause.diagnoses[0]
     try:
         would = rerun(stand.as_candidate())
