@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from k3check.operators.base import Candidate, Fault, Tensors
 
-#: Seconds of the processor that a search may take, by profile: what is found does not depend on what
-#: else the machine does.
+#: Seconds of the processor that a search may take, by profile: what is found does not depend on
+#: what else the machine does.
 BUDGET_S = {"quick": 4.0, "full": 10.0, "stress": 30.0}
 #: Findings that say by themselves what is wrong: nothing is searched for them alone.
 SELF_EXPLAINING = frozenset(
