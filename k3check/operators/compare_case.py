@@ -25,6 +25,8 @@ from k3check.report.model import Finding, Message, Outcome
 from k3check.run.candidate_error import CandidateError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from k3check.diagnose.history import History
     from k3check.operators.base import Arithmetic, Tensors
     from k3check.run.request import OpsRequest
@@ -124,9 +126,16 @@ def differs_again(
     return bool(agreement.beyond(agreement.distances(plain, again, actual), limits))
 
 
-def call(candidate: Candidate, inputs: Tensors) -> tuple[Tensors, list[str]]:
-    """Call the candidate on fresh copies; returns (outputs, names of inputs it changed)."""
+def call(
+    candidate: Candidate, inputs: Tensors, layout: Callable[[Tensors], Tensors] | None = None
+) -> tuple[Tensors, list[str]]:
+    """Call the candidate on fresh copies; returns (outputs, names of inputs it changed).
+
+    ``layout`` puts the copies into other memory, on the device: views with strides of their own.
+    """
     given = to_device(inputs, candidate.recipe.device)
+    if layout is not None:
+        given = layout(given)
     before = to_device(given, candidate.recipe.device)
     with nullcontext() if candidate.builtin else users_number():
         actual = candidate.call(given)

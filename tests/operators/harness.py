@@ -10,6 +10,7 @@ import torch
 from k3check.operators.base import Recipe
 from k3check.operators.planning import families, make_plan
 from k3check.operators.visibility import visibility
+from k3check.run.candidate_error import guarded
 from k3check.run.request import CandidateSpec, OpsRequest
 
 #: what a claimed mistake must be visible by, in units of the limit
@@ -36,7 +37,9 @@ def plan_for(name: str, target=None, **spec: Any):
         settings=settings,
         **limits,
     )
-    return make_plan(request, lambda _spec, _directory: target)
+    # as the worker does it: what the callable raises is told from what is ours
+    called = None if target is None else guarded(target)
+    return make_plan(request, lambda _spec, _directory: called)
 
 
 def findings_for(name: str, target=None, **spec: Any):

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from k3check.operators.attn_res import article, candidate, cases, conventions, faults, reference
+from k3check.operators.attn_res import (
+    article,
+    candidate,
+    cases,
+    conventions,
+    faults,
+    properties,
+    reference,
+)
 from k3check.operators.attn_res.semantics import SEMANTICS
 from k3check.operators.base import Family, Operator, Output
 
@@ -25,6 +33,7 @@ ATTN_RES = Operator(
     faults=faults.faults,
     baseline=reference.baseline,
     block_operands=True,
+    properties=properties.PROPERTIES,
 )
 
 FAMILY = Family("attn_res", (ATTN_RES,), article.checks)

@@ -38,9 +38,10 @@ def short_conv(
     outputs, states = [], []
     for piece, state in zip(pieces, initial_state.split(1), strict=True):
         line = torch.cat([state, piece.mT], dim=-1)
-        if piece.shape[1]:
+        y = piece.mT.to(wide)
+        if piece.shape[1]:  # torch convolves no empty sequence
             y = F.conv1d(line.to(wide), weight.to(wide).unsqueeze(1), groups=C)
-            outputs.append(F.silu(y).mT.to(x.dtype))
+        outputs.append(F.silu(y).mT.to(x.dtype))
         states.append(line[..., line.shape[-1] - (W - 1) :])
     output = torch.cat(outputs, dim=0 if cu_seqlens is None else 1)
     return output, torch.cat(states)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k3check.operators.base import Family, Operator, Output
-from k3check.operators.conv import candidate, cases, conventions, faults, reference
+from k3check.operators.conv import candidate, cases, conventions, faults, properties, reference
 from k3check.operators.conv.semantics import SEMANTICS
 
 SHORT_CONV = Operator(
@@ -23,6 +23,7 @@ SHORT_CONV = Operator(
     builtin=candidate.builtin,
     faults=faults.faults,
     fit=cases.fit,
+    properties=properties.PROPERTIES,
 )
 
 FAMILY = Family("conv", (SHORT_CONV,))

@@ -64,7 +64,7 @@ def _operator(name: str, suite: str, title: str) -> Operator:
         faults=partial(faults.faults, chunked=name == "kda_chunk", step=step),
         legal=legal_recipes,
         stretched=None if step else cases.STRETCHED,
-        properties=() if step else properties.SEQUENCE_PROPERTIES,
+        properties=properties.STEP_PROPERTIES if step else properties.SEQUENCE_PROPERTIES,
     )
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from k3check.operators import common_properties as common
+from k3check.operators.along import Along
 from k3check.operators.arguments import taken
 from k3check.operators.base import (
     EXACT,
@@ -227,6 +229,11 @@ CASES = (
     _case("fast-rates", "rates up to exp(4)", rate=(1.0, 4.0)),
 )
 
+USUAL = GateSpec(spread=2.0)
+TOKENS = Along(USUAL, {"gate": 1}, {"decay": 1})
+HEADS = Along(GateSpec(spread=2.0, heads=4), {"gate": 2, "A_log": 0, "dt_bias": 0}, {"decay": 2})
+PROPERTIES = (*common.by_token(TOKENS, ("gate",)), common.order("head-order", HEADS))
+
 OPERATOR = Operator(
     name="kda_gate",
     suite="kda",
@@ -240,4 +247,5 @@ OPERATOR = Operator(
     evaluate=evaluate,
     builtin=candidate.builtin("kda_gate"),
     faults=gate_faults.faults,
+    properties=PROPERTIES,
 )

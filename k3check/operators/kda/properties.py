@@ -12,28 +12,30 @@ from typing import TYPE_CHECKING
 import torch
 
 from k3check.operators import agreement
-from k3check.operators.base import EXACT, Candidate, Case, Property
+from k3check.operators import common_properties as common
+from k3check.operators.along import Along, Watched, shuffled
+from k3check.operators.base import EXACT, Candidate, Property
 from k3check.operators.kda.calling import outputs_of
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.pairs import Bits, Pair, judge_pair, limits
+from k3check.operators.twice import inputs_of
 from k3check.report.model import Finding, Message, Outcome
+from k3check.run.candidate_error import CandidateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from k3check.operators.base import Tensors
 
 SEQUENCE_INPUTS = ("q", "k", "v", "gate", "beta")
 
 
-def inputs_of(candidate: Candidate, spec: KdaSpec, name: str, seed: int) -> Tensors | str:
-    """The inputs of a property's own case, or why the interface cannot take them."""
-    operator = candidate.operator
-    fitted = operator.fit(Case(name, "", spec=spec), candidate.interface)
-    if isinstance(fitted, str):
-        return fitted
-    raw = operator.raw(fitted, candidate.semantics, seed)
-    return operator.present(raw, candidate.semantics, candidate.interface, candidate.recipe)
+def spec_of(candidate: Candidate, tokens: int, **more: Any) -> KdaSpec:
+    """A property's own case; of a step, it is three sequences of one token each."""
+    if candidate.operator.name == "kda_step":
+        return KdaSpec(tokens=1, batch=3, gate="medium", **more)
+    return KdaSpec(tokens=tokens, gate="medium", **more)
 
 
 def tokens(inputs: Tensors, start: int, end: int) -> Tensors:
@@ -115,12 +117,10 @@ def packed_equals_separate(candidate: Candidate, seed: int) -> Pair | str:
 
 def head_permutation(candidate: Candidate, seed: int) -> Pair | str:
     """Heads in another order give the same results in that order."""
-    inputs = inputs_of(
-        candidate, KdaSpec(tokens=40, heads=3, value_heads=3, gate="medium"), "heads", seed
-    )
+    inputs = inputs_of(candidate, spec_of(candidate, 40, heads=3, value_heads=3), "heads", seed)
     if isinstance(inputs, str):
         return inputs
-    order = torch.tensor([2, 0, 1])
+    order = shuffled(inputs["v"].shape[2], seed)  # an interface may take one number alone
     axis = {"A_log": 0, "dt_bias": 0, "initial_state": 1}
     moved = {
         n: x.index_select(axis.get(n, 2), order)
@@ -138,7 +138,7 @@ def linearity(candidate: Candidate, seed: int) -> Pair | str:
 
     A factor of two is exact in binary arithmetic, so rounding is no excuse.
     """
-    inputs = inputs_of(candidate, KdaSpec(tokens=40, gate="medium"), "linear", seed)
+    inputs = inputs_of(candidate, spec_of(candidate, 40), "linear", seed)
     if isinstance(inputs, str):
         return inputs
     doubled = {n: 2 * x if n in ("v", "initial_state") else x for n, x in inputs.items()}
@@ -148,7 +148,7 @@ def linearity(candidate: Candidate, seed: int) -> Pair | str:
 
 def beta_zero(candidate: Candidate, seed: int) -> Pair | str:
     """With beta = 0 nothing is written: the state only decays."""
-    spec = KdaSpec(tokens=24, gate="slow")
+    spec = replace(spec_of(candidate, 24), gate="slow")
     inputs = inputs_of(candidate, spec, "beta-zero", seed)
     if isinstance(inputs, str):
         return inputs
@@ -162,7 +162,7 @@ def beta_zero(candidate: Candidate, seed: int) -> Pair | str:
 
 def repeats_equal(candidate: Candidate, seed: int) -> Pair | str:
     """Five calls on the same inputs agree bit by bit; the one that is furthest off counts."""
-    inputs = inputs_of(candidate, KdaSpec(tokens=130, gate="medium"), "repeat", seed)
+    inputs = inputs_of(candidate, spec_of(candidate, 130), "repeat", seed)
     if isinstance(inputs, str):
         return inputs
     first = outputs_of(candidate, inputs)
@@ -176,14 +176,20 @@ def repeats_equal(candidate: Candidate, seed: int) -> Pair | str:
     return Pair(worst, first, Bits(candidate, inputs, lambda found: found, "K3O-711"))
 
 
-def strided_views(candidate: Candidate, seed: int) -> Pair | str:
+def strided_views(candidate: Candidate, seed: int) -> Pair | str | Message:
     """Inputs that are views with other strides give the same bits as contiguous ones."""
-    inputs = inputs_of(candidate, KdaSpec(tokens=40, gate="medium"), "strided", seed)
+    inputs = inputs_of(candidate, spec_of(candidate, 40), "strided", seed)
     if isinstance(inputs, str):
         return inputs
     straight = outputs_of(candidate, inputs)
     views = {n: _view(x) if n in SEQUENCE_INPUTS and x.dim() == 4 else x for n, x in inputs.items()}
-    viewed = candidate.call(_on_device(views, candidate))
+    watched = Watched(candidate.target)
+    try:
+        viewed = replace(candidate, target=watched).call(_on_device(views, candidate))
+    except CandidateError as error:
+        return common.refusal("K3O-719", error)
+    if watched.tensors and not watched.views:
+        return f"the convention {candidate.convention} hands on contiguous copies"
     moved = {n: viewed[n].detach().cpu() for n in straight}
     return Pair(moved, straight, limits(candidate, inputs))
 
@@ -243,7 +249,7 @@ def _property(
     name: str,
     title: str,
     code: str,
-    run: Callable[[Candidate, int], Pair | str],
+    run: Callable[[Candidate, int], Pair | str | Message],
     *needs: str,
     profile: str = "full",
 ) -> Property:
@@ -257,6 +263,8 @@ def _property(
         pair = run(candidate, seed)
         if isinstance(pair, str):
             return _skip(blank, pair)
+        if isinstance(pair, Message):
+            return replace(blank, outcome=Outcome.ACCEPTABLE, notes=(pair,))
         return judge_pair(blank, pair, code)
 
     return Property(name, title, check, frozenset(needs), profile)
@@ -265,6 +273,12 @@ def _property(
 def _skip(blank: Finding, reason: str) -> Finding:
     return replace(blank, outcome=Outcome.SKIPPED, notes=(Message("K3O-016", {"reason": reason}),))
 
+
+BATCH = Along(
+    KdaSpec(tokens=1, batch=4, gate="medium"),
+    dict.fromkeys((*SEQUENCE_INPUTS, "initial_state"), 0),
+    {"output": 0, "final_state": 0},
+)
 
 SEQUENCE_PROPERTIES = (
     _property("split", "one call equals two with the state carried over", "K3O-700",
@@ -285,4 +299,12 @@ SEQUENCE_PROPERTIES = (
               empty_sequence, "packed", "initial_state"),
     _property("chunk-edges", "1, C-1, C and C+1 tokens give the output of the whole", "K3O-709",
               chunk_edges),
+)  # fmt: skip
+
+#: Of the others, a single token has nothing to say. Slots of a pool that no sequence owns are
+#: poisoned, and compared bit by bit, at every call of a convention that has them.
+STEP_PROPERTIES = (
+    *(item for item in SEQUENCE_PROPERTIES
+      if item.name in ("head-order", "linear", "beta-zero", "repeat", "strided")),
+    common.order("batch-order", BATCH),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k3check.operators.base import Family, Operator, Output
-from k3check.operators.mla import candidate, cases, conventions, faults, reference
+from k3check.operators.mla import candidate, cases, conventions, faults, properties, reference
 from k3check.operators.mla.semantics import SEMANTICS
 
 GATED_MLA = Operator(
@@ -25,6 +25,7 @@ GATED_MLA = Operator(
     baseline=reference.baseline,
     block_operands=True,
     legal=lambda recipe: {"absorbed form": reference.absorbed(recipe)},
+    properties=properties.PROPERTIES,
 )
 
 FAMILY = Family("mla", (GATED_MLA,))

@@ -11,6 +11,7 @@ from k3check.operators.moe import (
     latent,
     latent_cases,
     latent_conventions,
+    properties,
     router,
     router_cases,
     situ,
@@ -35,6 +36,7 @@ MOE_ROUTER = Operator(
     builtin=candidate.router_builtin,
     faults=faults.router_faults,
     baseline=router.baseline,
+    properties=properties.ROUTER,
 )
 
 SITU_GLU = Operator(
@@ -50,6 +52,7 @@ SITU_GLU = Operator(
     evaluate=situ.evaluate,
     builtin=candidate.situ_builtin,
     faults=faults.situ_faults,
+    properties=properties.SITU,
 )
 
 LATENT_MOE = Operator(
@@ -68,6 +71,7 @@ LATENT_MOE = Operator(
     fit=latent_cases.fit,
     baseline=latent.baseline,
     block_operands=True,
+    properties=properties.LATENT,
 )
 
 FAMILY = Family("moe", (MOE_ROUTER, SITU_GLU, LATENT_MOE), article.checks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k3check.operators.base import Family, Operator, Output
-from k3check.operators.mxfp4 import candidate, cases, conventions, faults, reference
+from k3check.operators.mxfp4 import candidate, cases, conventions, faults, properties, reference
 from k3check.operators.mxfp4.semantics import SEMANTICS
 
 MXFP4_DEQUANT = Operator(
@@ -19,6 +19,7 @@ MXFP4_DEQUANT = Operator(
     evaluate=reference.evaluate,
     builtin=candidate.builtin,
     faults=faults.faults,
+    properties=properties.PROPERTIES,
 )
 
 FAMILY = Family("mxfp4", (MXFP4_DEQUANT,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from k3check.operators.base import Family, Operator, Output
-from k3check.operators.norm import candidate, cases, conventions, faults, reference
+from k3check.operators.norm import candidate, cases, conventions, faults, properties, reference
 from k3check.operators.norm.semantics import SEMANTICS
 
 GATED_RMS_NORM = Operator(
@@ -20,6 +20,7 @@ GATED_RMS_NORM = Operator(
     builtin=candidate.builtin,
     faults=faults.faults,
     baseline=reference.baseline,
+    properties=properties.PROPERTIES,
 )
 
 FAMILY = Family("norm", (GATED_RMS_NORM,))

@@ -1,0 +1,161 @@
+"""Two results of a candidate that must agree, and the finding of how far they do.
+
+Each of the two may err by what an ordinary comparison grants it, so together by twice that, for the
+whole tensor and for its parts. Only where the very same evaluation is repeated is it once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from k3check.compare import sets
+from k3check.compare.verdict import is_plain
+from k3check.operators import agreement
+from k3check.operators.base import EXACT, Case, ConventionBroken, rounding
+from k3check.operators.compare_case import baseline_of, call
+from k3check.report.model import Message, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from k3check.operators.base import Arithmetic, Candidate, Tensors
+    from k3check.report.model import Finding
+
+    #: lays inputs out otherwise, on their device
+    Layout = Callable[[Tensors], Tensors]
+
+
+@dataclass(frozen=True)
+class Same:
+    """Two results that must agree.
+
+    Attributes:
+        left, right: by output.
+        inputs: what an evaluation is made on to know what rounding costs there ...
+        part: ... and the part of it that is compared.
+        times: how often that may be had.
+        told: the code of what to say of bits that differ within it; None if nobody expects them to
+            be equal.
+    """
+
+    left: Tensors
+    right: Tensors
+    inputs: Tensors
+    part: Callable[[Tensors], Tensors] = dict
+    times: float = 2.0
+    told: str | None = None
+
+
+def inputs_of(candidate: Candidate, spec: Any, name: str, seed: int) -> Tensors | str:
+    """The inputs of a property's own case, or why the interface cannot take them."""
+    operator = candidate.operator
+    fitted = operator.fit(Case(name, "", spec=spec), candidate.interface)
+    if isinstance(fitted, str):
+        return fitted
+    raw = operator.raw(fitted, candidate.semantics, seed)
+    return operator.present(raw, candidate.semantics, candidate.interface, candidate.recipe)
+
+
+def exact_of(candidate: Candidate, inputs: Tensors) -> Tensors:
+    """The reference's outputs."""
+    return candidate.operator.evaluate(candidate.semantics, candidate.interface, inputs, EXACT)
+
+
+def outputs_of(candidate: Candidate, inputs: Tensors, layout: Layout | None = None) -> Tensors:
+    """The candidate's outputs on copies of the inputs, with the shapes that they must have.
+
+    Raises:
+        ConventionBroken: an output is missing or has another shape.
+    """
+    outputs, _ = call(candidate, inputs, layout)
+    exact = exact_of(candidate, inputs)
+    shapes = {o.name: exact[o.name].shape for o in candidate.operator.outputs if o.name in exact}
+    return {
+        name: of_shape(name, outputs.get(name), tuple(shape), "K3O-002")
+        for name, shape in shapes.items()
+    }
+
+
+def of_shape(name: str, value: Any, shape: tuple[int, ...], problem: str) -> torch.Tensor:
+    """A plain tensor of some shape.
+
+    Raises:
+        ConventionBroken: it is something else.
+    """
+    if not isinstance(value, torch.Tensor):
+        got = "nothing" if value is None else type(value).__name__
+        raise ConventionBroken(Message("K3O-001", {"tensor": name, "got": got}))
+    if not is_plain(value):
+        raise ConventionBroken(Message("K3O-018", {"tensor": name, "kind": str(value.layout)}))
+    if tuple(value.shape) != shape:
+        shown = {"found": list(value.shape), "expected": list(shape)}
+        raise ConventionBroken(Message(problem, {"tensor": name, **shown}))
+    return value
+
+
+def judge_same(candidate: Candidate, blank: Finding, same: Same, problem: str) -> Finding:
+    """The finding of two results that must agree; ``problem`` is what they fail with."""
+    operator, recipe = candidate.operator, candidate.recipe
+    valued = [o for o in operator.outputs if o.compare != "set" and o.name in same.left]
+    if all(torch.equal(same.left[o.name], same.right[o.name]) for o in valued):
+        differences = {f"{o.name}.difference": 0.0 for o in valued}
+        return replace(blank, metrics=differences, limits=differences)
+    exact = same.part(exact_of(candidate, same.inputs))
+
+    def compared(arithmetic: Arithmetic) -> tuple[agreement.ByMetric, agreement.ByMetric]:
+        """How far they are apart, and how far they may be."""
+        base = same.part(baseline_of(candidate, same.inputs, arithmetic))
+        settled = sets.Agreement(skip=undecided(candidate, exact, base))
+        left, right, near, right_one = (
+            settled.judged(valued, x) for x in (same.left, same.right, base, exact)
+        )
+        allowed = agreement.granted(valued, near, right_one, recipe)
+        strict = {o.name for o in valued if o.compare == "exact"}
+        limits = {
+            name: {m: 0.0 if name in strict else same.times * v for m, v in metrics.items()}
+            for name, metrics in allowed.items()
+        }
+        return agreement.distances(valued, left, right), limits
+
+    apart, limits = compared(rounding(recipe, block_operands=operator.block_operands))
+    found = replace(blank, metrics=agreement.flat(apart), limits=agreement.flat(limits))
+    failed = agreement.beyond(apart, limits)
+    worst = max(apart, key=lambda name: max(apart[name].values()))
+    told = Message(same.told or "", {"tensor": worst, "gap": gap_of(apart, [worst])})
+    notes = (told,) if same.told else ()
+    if not failed:
+        differs = any(value for metrics in apart.values() for value in metrics.values())
+        if same.told and differs:
+            return replace(found, outcome=Outcome.ACCEPTABLE, notes=notes)
+        return found
+    for name, arithmetic in operator.legal(recipe).items():
+        if not agreement.beyond(*compared(arithmetic)):
+            legal = Message("K3O-011", {"recipe": name})
+            return replace(found, outcome=Outcome.ACCEPTABLE, notes=(*notes, legal))
+    values = {"tensor": ", ".join(failed), "gap": gap_of(apart, failed)}
+    return replace(
+        found,
+        outcome=Outcome.FAIL,
+        location={"tensor": failed[0]},
+        hint=Message(problem, values),
+    )
+
+
+def gap_of(apart: Mapping[str, Mapping[str, float]], names: list[str]) -> str:
+    """The largest distance over whole tensors, for a sentence."""
+    return f"{max(apart[name]['relative_l2'] for name in names):.3g}"
+
+
+def undecided(candidate: Candidate, exact: Tensors, base: Tensors) -> torch.Tensor | None:
+    """The rows in which rounding decides which ids are chosen; None where nothing is chosen."""
+    chosen = [o.name for o in candidate.operator.outputs if o.compare == "set" and o.name in exact]
+    if not chosen or sets.SCORES not in exact:
+        return None
+    (name,) = chosen
+    size = exact[sets.SCORES].shape[-1]
+    tie = sets.within_tie(exact, base, exact[name].shape[-1], size).any(-1)
+    one, other = (sets.members(x[name].long(), size) for x in (exact, base))
+    return tie | (one != other).any(-1)
