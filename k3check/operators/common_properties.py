@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     Found = Same | str | Message
     Run = Callable[[Candidate, int], Found]
 
+#: CUDA's word for a grid of no blocks: nothing ran, and the context is as good as before.
+NO_LAUNCH = "invalid configuration argument"
 #: How much larger what is replaced is made: a leak of it stands out from rounding.
 LOUD = 64.0
 
@@ -164,7 +166,7 @@ def refusal(code: str, error: CandidateError) -> Message:
     Raises:
         CandidateError: it is no refusal: memory, a device.
     """
-    if error.kind != "raised":
+    if error.kind != "raised" and NO_LAUNCH not in error.error:
         raise error
     return Message(code, {"error": error.error})
 

@@ -381,6 +381,14 @@ def test_kda_may_refuse_views_too():
     assert [note.code for note in found.notes] == ["K3O-719"]
 
 
+def test_a_grid_of_no_blocks_is_a_refusal():
+    error = RuntimeError("CUDA error: invalid configuration argument")
+    refuses = raising_without(lambda x: x.numel(), error)
+    found = one("gated_rms_norm", "no-tokens", refuses)
+    assert found.outcome is Outcome.ACCEPTABLE
+    assert [note.code for note in found.notes] == ["K3O-718"]
+
+
 @pytest.mark.parametrize("name", ["no-tokens", "strided"])
 def test_a_lack_of_memory_is_no_refusal(name):
     def greedy(x, gate, gain, eps=1e-5):
