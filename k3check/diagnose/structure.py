@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: A deviation that one factor removes to this share is a scale.
 SCALED = 1e-2
+#: A factor this close to one is no news.
+NO_FACTOR = 1e-3
 #: In units: what this far from the reference still counts as exact.
 EXACT_UNITS = 2.0
 
@@ -65,6 +67,8 @@ def granularity(candidate: Candidate, failed: Sequence[Record]) -> Diagnosis | N
     """Values of a float32 tensor that all are bfloat16 (or float16) numbers."""
     for output in candidate.operator.outputs:
         tensors = [seen.actual[output.name] for seen in failed if output.name in seen.actual]
+        # A few values can be numbers of a lower precision by chance.
+        tensors = [t for t in tensors if t.numel() > 8]
         for low in (torch.bfloat16, torch.float16):
             coarse = tensors and all(
                 t.dtype == torch.float32
@@ -72,9 +76,8 @@ def granularity(candidate: Candidate, failed: Sequence[Record]) -> Diagnosis | N
                 and t.std().item() > 0
                 and torch.equal(t, t.to(low).to(t.dtype))
                 for t in tensors
-                if t.numel() > 8
             )
-            if coarse and all(t.dtype == torch.float32 for t in tensors):
+            if coarse:
                 name = str(low).removeprefix("torch.")
                 return _lead("K3O-080", tensor=output.name, dtype=name)
     return None
@@ -95,6 +98,8 @@ def one_scale(failed: Sequence[Record], wrong: Sequence[str]) -> Diagnosis | Non
         if factor == 0 or distance(x / factor, r) > SCALED:
             return None
         factors.append(factor)
+    if all(abs(factor - 1) < NO_FACTOR for factor in factors):
+        return None  # something is a little off, but not by a factor
     low, high = min(factors), max(factors)
     known = common_meaning(factors, failed)
     if high - low <= SCALED * abs(high):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from k3check.diagnose.record import record
-from k3check.diagnose.structure import EXACT_UNITS, certain, units
+from k3check.diagnose.structure import EXACT_UNITS, certain, granularity, units
 from k3check.operators.base import EXACT, rounding
 from k3check.operators.candidates import build_candidate
 from k3check.operators.compare_case import baseline_of
@@ -107,6 +109,19 @@ def test_no_factor_where_each_case_has_another():
 def test_no_factor_where_the_direction_is_another():
     found, _ = leads(changed(lambda o, _: 3 * o.roll(1, -1)))
     assert "K3O-081" not in found
+
+
+def test_a_factor_of_one_is_none():
+    found, _ = leads(changed(lambda o, _: o * (1 + 1e-4 * torch.sin(o))))
+    assert "K3O-081" not in found
+
+
+def test_a_few_values_say_nothing_of_their_precision():
+    """Four channels of one token and head: no tensor has more than eight values."""
+    candidate, seen = records(changed(lambda o, _: 3 * o), cases=("fast-gates",))
+    few = {"output": torch.ones(1, 1, 1, 4), "final_state": torch.ones(1, 1, 2, 2)}
+    small = [replace(one, actual=few, reference=few) for one in seen]
+    assert granularity(candidate, small) is None
 
 
 def test_values_that_were_rounded_on_the_way():

@@ -24,7 +24,10 @@ GATED_MLA = Operator(
     faults=faults.faults,
     baseline=reference.baseline,
     block_operands=True,
-    legal=lambda recipe: {"absorbed form": reference.absorbed(recipe)},
+    legal=lambda recipe: {
+        "absorbed form": reference.absorbed(recipe),
+        "eager form": reference.eager(recipe),
+    },
     properties=properties.PROPERTIES,
 )
 

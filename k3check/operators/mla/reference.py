@@ -45,6 +45,17 @@ def absorbed(recipe: Recipe) -> Absorbed:
     return Absorbed(low.compute, low.operand, low.state, low.output)
 
 
+@dataclass(frozen=True)
+class Eager(Arithmetic):
+    """Rounding of the released eager code: the scores, too, are a product in the inputs' dtype."""
+
+
+def eager(recipe: Recipe) -> Eager:
+    """The eager form in a recipe."""
+    low = rounding(recipe, block_operands=True)
+    return Eager(low.compute, low.operand, low.state, low.output)
+
+
 def evaluate(
     semantics: MlaSemantics,
     interface: MlaInterface,
@@ -170,7 +181,10 @@ def attention(
     if semantics.rope == "applied":
         q = rotated(q, sizes, before)
         keys = rotated(keys, sizes, 0)
-    scores = scaled(semantics, q @ keys.mT, sizes)
+    products = q @ keys.mT
+    if isinstance(arithmetic, Eager):
+        products = arithmetic.operands(products)
+    scores = scaled(semantics, products, sizes)
     scores = scores.masked_fill(~seen(semantics, q.shape[2], before, rows.device), -torch.inf)
     weights = softmax(semantics, scores, before)
     if semantics.gate == "on_values":
