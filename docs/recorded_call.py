@@ -249,6 +249,8 @@ def kda_specs(
         yield replace(spec, batch=1, lengths=(4, 8, 11, 2, 16)), {}
     if "scale" in interface.supports and interface.readout:
         yield replace(spec, scale=0.7), {}
+    if "initial_state" in interface.supports and tokens > 1:
+        yield replace(spec, state="zero"), {}
 
 
 def kda_letters(inputs: Mapping[str, Any]) -> dict[int, str]:

@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import k3check.operators as package
+from k3check.compare.verdict import no_tensor
 from k3check.diagnose import consequence
 from k3check.diagnose.history import BUDGET_S, History, name_the_mistake, retold
 from k3check.operators.abilities import why_not
@@ -23,7 +24,7 @@ from k3check.report.model import Finding, Message, Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from k3check.operators.base import Candidate, Case, Family, Operator, Property
+    from k3check.operators.base import Candidate, Case, Family, Operator, Property, Tensors
     from k3check.run.request import CandidateSpec, OpsRequest
 
 
@@ -59,7 +60,9 @@ def make_plan(
                 histories[operator.name] = history
                 checks += case_checks(candidates[operator.name], request, crashes, history)
                 checks += property_checks(candidates[operator.name], request, crashes, history)
-        given = {n: c for n, c in candidates.items() if n in asked or n in family.uses}
+        given = {
+            n: returning_tensors(c) for n, c in candidates.items() if n in asked or n in family.uses
+        }
         checks += [
             replace(check, run=partial(family_check, check, family, request, given, histories))
             for check in family.checks(request, given)
@@ -87,6 +90,22 @@ def family_check(
 
     budget_s = consequence.BUDGET_S[request.profile]
     return consequence.in_context(given[check.operator], history, found, rerun, budget_s)
+
+
+def returning_tensors(candidate: Candidate) -> Candidate:
+    """The candidate for checks that compute with its outputs: what is no tensor fails at once."""
+
+    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
+        outputs = candidate.binding.call(target, inputs)
+        for output in candidate.operator.outputs:
+            problem = (
+                no_tensor(output.name, outputs[output.name]) if output.name in outputs else None
+            )
+            if problem is not None:
+                raise ConventionBroken(problem)
+        return outputs
+
+    return replace(candidate, binding=replace(candidate.binding, call=call))
 
 
 def unless_broken(check: Check) -> Finding:

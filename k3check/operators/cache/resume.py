@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from k3check.compare.metrics import relative_l2
-from k3check.compare.verdict import FACTOR, floor
+from k3check.compare.verdict import FACTOR, floor, handed_over
 from k3check.operators.cache.layers import (
     BASELINE,
     KDA,
@@ -152,7 +152,8 @@ class Limits:
             for stretch in (part, slice(None))
         ]
         recipes = [layer.reader.recipe for layer in self.layers]
-        return 2 * (FACTOR * max(errors) + max(floor(r.io, r.accumulate) for r in recipes))
+        least = max(floor(r.io, r.accumulate) for r in recipes)
+        return 2 * (FACTOR * max(errors) + least) + self.stored()
 
     def piece(self, index: int) -> float:
         """For the piece of a layer."""
@@ -162,7 +163,13 @@ class Limits:
         error = relative_l2(self.rounded.pieces[index], self.exact.pieces[index])
         own = max(floor(one.saver.recipe.io, recipe.accumulate) for one in self.layers[: index + 1])
         least = max(floor(dtype, recipe.accumulate), own if index else 0.0)
-        return 2 * (FACTOR * error + least)
+        return 2 * (FACTOR * error + least) + self.stored()
+
+    def stored(self) -> float:
+        """What the snapshot itself costs: a KDA state that is kept less precisely than computed."""
+        kda = [layer for layer in self.layers if layer.kind is KDA]
+        recipes = [one.recipe for layer in kda for one in (layer.saver, layer.reader)]
+        return max((handed_over(recipe) for recipe in recipes), default=0.0)
 
     def by_name(self, point: Point) -> dict[str, float]:
         """Of everything that is compared at a cut."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-
-from k3check.compare.verdict import is_plain
+from k3check.compare.verdict import no_tensor
 from k3check.operators.base import ConventionBroken
 from k3check.operators.compare_case import call
 from k3check.report.model import Message
@@ -29,12 +27,10 @@ def outputs_of(candidate: Candidate, inputs: Tensors) -> Tensors:
     if candidate.interface.readout:
         shapes["output"] = (B, T, HV, V)
     for name, shape in shapes.items():
-        value = outputs.get(name)
-        if not isinstance(value, torch.Tensor):
-            got = "nothing" if value is None else type(value).__name__
-            raise ConventionBroken(Message("K3O-001", {"tensor": name, "got": got}))
-        if not is_plain(value):
-            raise ConventionBroken(Message("K3O-018", {"tensor": name, "kind": str(value.layout)}))
+        problem = no_tensor(name, outputs.get(name))
+        if problem is not None:
+            raise ConventionBroken(problem)
+        value = outputs[name]
         if tuple(value.shape) != shape:
             shown = {"found": list(value.shape), "expected": list(shape)}
             raise ConventionBroken(Message("K3O-002", {"tensor": name, **shown}))

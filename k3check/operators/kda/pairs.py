@@ -59,15 +59,21 @@ class Pair:
     limits: Limits | Bits
 
 
-def limits(candidate: Candidate, inputs: Tensors) -> Limits:
-    """What two correct results on these inputs may differ by, per output."""
+def limits(candidate: Candidate, inputs: Tensors, *, more: float = 0.0) -> Limits:
+    """What two correct results on these inputs may differ by, per output.
+
+    Args:
+        candidate, inputs: where rounding is looked at.
+        more: what else one of both ways may cost, e.g. that it stores the state in between.
+    """
     operator, recipe = candidate.operator, candidate.recipe
     exact = operator.evaluate(candidate.semantics, candidate.interface, inputs, EXACT)
 
     def allowed(arithmetic: Arithmetic) -> dict[str, float]:
         base = baseline_of(candidate, inputs, arithmetic)
         return {
-            name: 2
+            name: more
+            + 2
             * (
                 FACTOR * relative_l2(base[name], exact[name])
                 + floor(base[name].dtype, recipe.accumulate)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.compare.verdict import handed_over
 from k3check.operators import agreement
 from k3check.operators import common_properties as common
 from k3check.operators.along import Along, Watched, shuffled
@@ -65,7 +66,7 @@ def split_invariance(candidate: Candidate, seed: int) -> Pair | str:
     joined = {"final_state": second["final_state"]}
     if "output" in at_once:
         joined["output"] = torch.cat([first["output"], second["output"]], dim=1)
-    return Pair(joined, at_once, limits(candidate, whole))
+    return Pair(joined, at_once, limits(candidate, whole, more=handed_over(candidate.recipe)))
 
 
 #: How much larger the values of the replaced tokens are: a leak of them grows with it, and what
