@@ -94,6 +94,17 @@ def cloudflare(status: int, text: str) -> bytes:
     return http(status, body, "text/html; charset=UTF-8", headers=CLOUDFLARE)
 
 
+def cloudflare_error(status: int, number: int, heading: str) -> bytes:
+    """Cloudflare's page of an error of the 1000s: its title is the same for blocks and limits."""
+    body = (
+        '<!DOCTYPE html><html lang="en-US"><head><title>Access denied | gateway.test used '
+        'Cloudflare to restrict access</title></head><body><h1><span data-translate="error">Error'
+        f"</span> <span>{number}</span></h1><span>Ray ID: 8f1015a1b2c3d4e5</span><h2>{heading}</h2>"
+        "</body></html>"
+    )
+    return http(status, body, "text/html; charset=UTF-8", headers=CLOUDFLARE)
+
+
 def good(**changes: Any) -> bytes:
     return http(200, answer(**changes))
 
@@ -111,6 +122,8 @@ THINK = chunk({"reasoning_content": "Say the word."})
 TEXT = chunk({"content": NONCE})
 DONE = "[DONE]"
 
+
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 # Connections.
 
@@ -189,6 +202,18 @@ def pings(connection: Connection, request: Request) -> None:
         connection.sleep(0.03)
 
 
+def pings_only(connection: Connection, request: Request) -> None:
+    connection.send(STREAM_HEAD)
+    for _ in range(100):
+        connection.send(b": ping\n\n")
+        connection.sleep(0.03)
+
+
+def silent_stream(connection: Connection, request: Request) -> None:
+    connection.send(STREAM_HEAD)
+    connection.sleep(3)
+
+
 def held_open(connection: Connection, request: Request) -> None:
     connection.send(sse(ROLE, THINK, TEXT, END, DONE))
     connection.sleep(3)
@@ -246,6 +271,16 @@ def call(arguments: Any, name: str = "book_room", ident: str = "book_room:0", **
     return good(
         message={"content": "", "tool_calls": [made]}, choice={"finish_reason": "tool_calls"} | more
     )
+
+
+def tool_use(given: Any) -> bytes:
+    """A message of Anthropic's API that calls a tool."""
+    block = {"type": "tool_use", "id": "toolu_1", "name": "book_room", "input": given}
+    return http(200, {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "kimi-k3",
+        "content": [{"type": "thinking", "thinking": "Book it.", "signature": "x"}, block],
+        "stop_reason": "tool_use", "usage": {"input_tokens": 20, "output_tokens": 10},
+    })  # fmt: skip
 
 
 ARGUMENTS = '{"room": "Curie", "hour": 15}'
@@ -335,6 +370,11 @@ HTTP = (
       error(403, "Kimi For Coding is currently only available for Coding Agents",
             "access_terminated_error"), pretend="https://api.kimi.com/coding/v1"),
     F("Cloudflare challenge", "K3L-219", cloudflare(403, "Just a moment...")),
+    F("Cloudflare 1020", "K3L-227", cloudflare_error(403, 1020, "Access denied")),
+    F("Cloudflare 1010 for a client that takes no page", "K3L-227",
+      http(403, "error code: 1010", "text/plain; charset=UTF-8", headers=CLOUDFLARE)),
+    F("Cloudflare block without a number", "K3L-227",
+      cloudflare(403, "Attention Required! | Cloudflare: Sorry, you have been blocked")),
     F("Moonshot: API not open", "K3L-221",
       error(403, "The API you are accessing is not open", "permission_denied_error",
             headers=MOONSHOT)),
@@ -351,6 +391,15 @@ HTTP = (
     F("nginx 404", "K3L-230", page(404, "404 Not Found")),
     F("one-api: invalid URL", "K3L-231",
       error(404, "Invalid URL (POST /api/chat/completions)", "invalid_request_error")),
+    F("one-api: no Responses API", "K3L-236",
+      error(404, "Invalid URL (POST /v1/responses)", "invalid_request_error"), wire="responses",
+      request={"protocol": "responses"}),
+    F("one-api: no Messages API", "K3L-236",
+      error(404, "Invalid URL (POST /v1/messages)", "invalid_request_error"), wire="anthropic",
+      pretend="https://gateway.test", request={"protocol": "anthropic"}),
+    F("one-api: Responses under a wrong base", "K3L-231",
+      error(404, "Invalid URL (POST /api/v1/responses)", "invalid_request_error"),
+      wire="responses", request={"protocol": "responses"}),
     F("FastAPI 404", "K3L-232", http(404, {"detail": "Not Found"})),
     F("llama.cpp 404", "K3L-232",
       http(404, {"error": {"code": 404, "message": "File Not Found", "type": "not_found_error"}},
@@ -432,6 +481,15 @@ HTTP = (
     F("Moonshot: named function", "K3L-259",
       error(400, "tool_choice 'specified' is incompatible with thinking enabled",
             "invalid_request_error"), body={"tool_choice": {}}),
+    F("vLLM: no tool parser", "K3L-267",
+      error(400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to '
+            "be set", "BadRequestError", 400), body={"tool_choice": "auto", "tools": []}),
+    F("vLLM: no tool parser, required", "K3L-267",
+      error(400, 'tool_choice="required" requires --tool-call-parser to be set',
+            "BadRequestError", 400), body={"tool_choice": "required", "tools": []}),
+    F("SGLang: no tool parser", "K3L-267",
+      http(400, {"object": "error", "message": "Tool call parser is not set",
+                 "type": "BadRequest", "param": None, "code": 400}), body={"tools": []}),
     F("Moonshot: message size", "K3L-260",
       error(400, "total message size 2100000 exceeds limit 2097152", "invalid_request_error")),
     F("nginx 413", "K3L-261", page(413, "413 Request Entity Too Large")),
@@ -546,6 +604,17 @@ LIMITS = (
             "engine_overloaded_error", headers=MOONSHOT)),
     F("Kimi Code: period", "K3L-306",
       error(429, "You've reached your usage limit for this period.", "rate_limit_reached_error")),
+    F("Anthropic: no credit", "K3L-304",
+      http(400, {"type": "error", "error": {"type": "invalid_request_error", "message":
+                 "Your credit balance is too low to access the Anthropic API. Please go to Plans "
+                 "& Billing to upgrade or purchase credits."}}),
+      wire="anthropic", auth="x-api-key", pretend="https://gateway.test"),
+    F("LiteLLM: budget, 429", "K3L-316",
+      error(429, "Budget has been exceeded! Current cost: 10.02, Max budget: 10.0",
+            "budget_exceeded", "429", param=None)),
+    F("LiteLLM: budget, 400", "K3L-316",
+      error(400, "Budget has been exceeded! Current cost: 10.02, Max budget: 10.0",
+            "budget_exceeded", "400", param=None)),
     F("one-api: empty 429", "K3L-307", http(429, "", None)),
     F("new-api: model limit", "K3L-308",
       error(429, f"您已达到请求数限制：1分钟内最多请求10次 {RID}", "new_api_error")),
@@ -555,6 +624,10 @@ LIMITS = (
             headers=(("x-litellm-version", "1.108.7"), ("retry-after", "5")))),
     F("Cloudflare 1015", "K3L-310",
       cloudflare(429, "Error 1015: You are being rate limited")),
+    F("Cloudflare 1015 under the title of a block", "K3L-310",
+      cloudflare_error(429, 1015, "You are being rate limited")),
+    F("Cloudflare 1015 for a client that takes no page", "K3L-310",
+      http(429, "error code: 1015", "text/plain; charset=UTF-8", headers=CLOUDFLARE)),
     F("Tier 0 after two requests", "K3L-311",
       error(429, "Your account reached max organization RPM: 3, please try again after 1 seconds",
             "rate_limit_reached_error", headers=MOONSHOT), sent=2),
@@ -664,6 +737,9 @@ STREAM = tuple(
              chunk({}, "tool_calls", usage=usage(20, 10, 30)), DONE), {"nonce": ""}),
         ("text lost", "K3L-515",
          sse(ROLE, THINK, TEXT, chunk({}, "stop", usage=usage(20, 859, 879)), DONE), {}),
+        ("only pings from the start", "K3L-506", pings_only, {"timeout_s": 0.6}),
+        ("silence from the start", "K3L-528", silent_stream, {"timeout_s": 0.4}),
+        ("blanks from the start", "K3L-528", drip, {"timeout_s": 0.4}),
         ("no event", "K3L-516", sse(": ping"), {}),
         ("empty stream", "K3L-516", sse(), {}),
         ("only [DONE]", "K3L-516", sse(DONE), {}),
@@ -863,6 +939,11 @@ MEANING = (
       nonce=""),
     F("end that is not tool_calls", "K3L-620", call(ARGUMENTS, finish_reason="stop"), facts=TOOL,
       nonce=""),
+    F("messages: input as text", "K3L-644", tool_use(ARGUMENTS), wire="anthropic", facts=TOOL,
+      nonce=""),
+    F("messages: input as broken text", "K3L-644", tool_use('{"room": "Cur'), wire="anthropic",
+      facts=TOOL, nonce=""),
+    F("messages: no input", "K3L-644", tool_use(None), wire="anthropic", facts=TOOL, nonce=""),
     F("call without an id", "K3L-643", call(ARGUMENTS, ident=""), facts=TOOL, nonce=""),
 )  # fmt: skip
 
@@ -887,6 +968,8 @@ GOOD = (
     F("an answer of exactly the limit", "", good(usage=usage(20, 64, 84)),
       body={"max_completion_tokens": 64}),
     F("a good tool call", "", call(ARGUMENTS), facts=TOOL, nonce=""),
+    F("a good message with a tool call", "", tool_use(json.loads(ARGUMENTS)), wire="anthropic",
+      facts=TOOL, nonce=""),
     F("a good messages stream", "", sse(A_START, A_PING, *A_THINK, *A_TEXT, *A_END),
       wire="anthropic", stream=True),
     F("a good messages stream with a tool", "",

@@ -15,7 +15,19 @@ from k3check.link.redact import Redactor
 from k3check.link.request import LinkRequest
 from k3check.link.urls import Base
 from tests.link import page
-from tests.link.catalogue import END, FIXTURES, GOOD, HTTP, LIMITS, NONCE, ROLE, SHAPE, Fixture
+from tests.link.catalogue import (
+    END,
+    FIXTURES,
+    GOOD,
+    HTTP,
+    LIMITS,
+    NONCE,
+    ROLE,
+    SHAPE,
+    Fixture,
+    good,
+    usage,
+)
 from tests.link.conditions import CONDITIONS, UNARRANGED, Condition, observe
 from tests.link.conditions import Bench as Place
 from tests.link.conftest import CANARY
@@ -93,6 +105,38 @@ def test_a_short_answer_after_a_long_thought_is_not_buffered(bench: Bench) -> No
 
     fixture = Fixture("fast after a wait", "", fast, stream=True)
     assert "stream.buffered" not in [hit.row.slug for hit in bench.hits(fixture)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "counted", "enough"), [(64, 64, 8192), (8192, 8192, 16384), (8192, 20_000, 40_000)]
+)
+def test_more_output_is_advised_than_was_not_enough(
+    bench: Bench, limit: int, counted: int, enough: int
+) -> None:
+    cut = good(
+        message={"content": ""},
+        choice={"finish_reason": "length"},
+        usage=usage(20, counted, 20 + counted),
+    )
+    fixture = Fixture("cut", "", cut, body={"max_completion_tokens": limit})
+    hit = next(hit for hit in bench.hits(fixture) if hit.row.code == "K3L-600")
+    for lang in hints.LANGUAGES:
+        assert f" {enough} " in hints.fix("K3L-600", lang, hit.values)
+
+
+def test_the_wrong_name_is_named_and_not_the_library_s_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("trustme", reason="makes the certificates")
+    place = Place(monkeypatch, tmp_path, {})
+    condition = next(c for c in CONDITIONS if c.code == "K3L-124")
+    with condition.make(place) as fields:
+        (hit,) = classify(observe(fields, place), Redactor((CANARY,)))
+    for lang in hints.LANGUAGES:
+        shown = hints.title("K3L-124", lang, hit.values) + hints.fix("K3L-124", lang, hit.values)
+        assert "127.0.0.1" in shown or "localhost" in shown
+        assert "SSL" not in shown
+        assert "verify failed" not in shown
 
 
 def test_what_nothing_explains_is_said_so() -> None:

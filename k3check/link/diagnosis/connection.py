@@ -83,14 +83,22 @@ def _first_byte(seen: Observation) -> bool:
     )
 
 
-def _slow_body(seen: Observation) -> bool:
+def _late_body(seen: Observation) -> bool:
     failure = seen.exchange.failure
     return (
         failure is not None
         and failure.kind in (K.READ_TIMEOUT, K.DEADLINE)
         and failure.stage is Stage.BODY
-        and not (seen.streamed and (seen.exchange.events or seen.exchange.comments))
     )
+
+
+def late_stream(seen: Observation) -> bool:
+    """A stream that began and did not end in time, whatever came of it: the stream's rows' case."""
+    return _late_body(seen) and seen.streamed and seen.status is not None and seen.status < 300
+
+
+def _slow_body(seen: Observation) -> bool:
+    return _late_body(seen) and not late_stream(seen)
 
 
 def _cut_body(seen: Observation) -> bool:
@@ -198,6 +206,6 @@ ROWS = (
     _row("K3L-149", "wire.not-http", Phase.WIRE, kind(K.NOT_HTTP), (59,)),
     _row("K3L-151", "time.write", Phase.WIRE, kind(K.WRITE_TIMEOUT), (42,), heals=Heals.RETRY),
     _row("K3L-153", "wire.other", Phase.WIRE,
-         lambda seen: _failed(seen) and not seen.exchange.events, (), tier=Tier.REST,
-         confidence=Confidence.LOW),
+         lambda seen: _failed(seen) and not seen.exchange.events and not late_stream(seen), (),
+         tier=Tier.REST, confidence=Confidence.LOW),
 )  # fmt: skip

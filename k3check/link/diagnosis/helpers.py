@@ -74,6 +74,25 @@ def search(pattern: str, text: str) -> re.Match[str] | None:
     return re.search(pattern, text[:4000], re.IGNORECASE)
 
 
+def cloudflare_page(seen: Observation) -> bool:
+    """Cloudflare itself refused: with a page, or with ``error code: 10nn`` to who takes none."""
+    if not refused(seen) or seen.status not in (403, 429, 503):
+        return False
+    plain = bool(re.fullmatch(r"error code: 1\d{3}", seen.text[:100].strip()))
+    return plain or (seen.html and seen.family == "cloudflare")
+
+
+def cloudflare_words(seen: Observation) -> str:
+    """What Cloudflare's page says, in lower case and without its tags."""
+    return " ".join(re.sub(r"<[^<>]*>", " ", seen.text[:32768]).lower().split())
+
+
+def cloudflare_error(seen: Observation) -> int | None:
+    """The number on Cloudflare's page; its title is the same for blocks and for limits."""
+    found = re.search(r"\berror(?: code)? ?:? ?(1\d{3})\b", cloudflare_words(seen))
+    return int(found.group(1)) if found else None
+
+
 def http_row(
     code: str,
     slug: str,

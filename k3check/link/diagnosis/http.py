@@ -12,6 +12,9 @@ from k3check.link.diagnosis.helpers import (
     MEDIUM,
     Tier,
     any_of,
+    cloudflare_error,
+    cloudflare_page,
+    cloudflare_words,
     error_type,
     http_row,
     page,
@@ -171,6 +174,33 @@ def _suffix(seen: Observation) -> bool:
     return refused(seen) and seen.says("不支持指定渠道", "specify channel", "specific channel")
 
 
+# Cloudflare's numbers for what its customer has forbidden: networks, addresses, countries, clients.
+_BLOCKS = (1005, 1006, 1007, 1008, 1009, 1010, 1011, 1012, 1020, 1106)
+_BLOCKED = ("you have been blocked", "access denied", "restrict access", "unable to access")
+
+
+def _firewall(seen: Observation) -> Found:
+    """A rule of Cloudflare's firewall: there is no challenge that a browser could pass."""
+    if not cloudflare_page(seen):
+        return None
+    number = cloudflare_error(seen)
+    if number is None:
+        blocked = any(word in cloudflare_words(seen) for word in _BLOCKED)
+        return {"error": seen.error.message[:120]} if blocked else None
+    return {"error": f"error {number}"} if number in _BLOCKS else None
+
+
+_API_NAMES = {"responses": "Responses", "messages": "Messages"}
+
+
+def _api_missing(seen: Observation) -> Found:
+    """one-api's word for a route it does not serve, though the path is right."""
+    if not refused(seen) or seen.status != 404:
+        return None
+    found = search(r"invalid url \(post /v1/(responses|messages)\b", seen.words)
+    return {"api": _API_NAMES[found.group(1)], "path": f"/v1/{found.group(1)}"} if found else None
+
+
 ROWS = (
     # The base URL itself explains it.
     http_row("K3L-004", "url.query-swallows-path", Tier.BASE, _query, (8, 83, 121)),
@@ -220,6 +250,7 @@ ROWS = (
     http_row("K3L-241", "model.no-channel", Tier.FAMILY,
              says("无可用渠道", "no available channel", "no channel available",
                   "no available distributor", codes=(500, 503, 404)), (88,)),
+    http_row("K3L-236", "path.api-missing", Tier.FAMILY, _api_missing, (83,)),
     http_row("K3L-231", "path.invalid-url", Tier.FAMILY,
              says("invalid url (", codes=(404,)), (83,)),
     http_row("K3L-242", "model.litellm-unknown", Tier.FAMILY,
@@ -228,9 +259,8 @@ ROWS = (
              lambda seen: refused(seen) and seen.status == 404 and seen.family == "ollama", (85,)),
     http_row("K3L-240", "model.not-found-or-permission", Tier.FAMILY,
              says("not found the model"), (85,)),
-    http_row("K3L-219", "access.waf-page", Tier.FAMILY,
-             lambda seen: refused(seen) and seen.html and seen.status in (403, 503, 429)
-             and seen.family == "cloudflare" and not seen.says("1015", "rate limited"), (79,)),
+    http_row("K3L-227", "access.waf-block", Tier.FAMILY, _firewall, (79,)),
+    http_row("K3L-219", "access.waf-page", Tier.FAMILY, cloudflare_page, (79,)),
     # The body.
     http_row("K3L-208", "auth.header-kind", Tier.BODY, _header_kind, (72,)),
     http_row("K3L-202", "auth.mistyped", Tier.BODY,

@@ -12,6 +12,9 @@ from k3check.link.diagnosis.helpers import (
     Heals,
     Tier,
     any_of,
+    cloudflare_error,
+    cloudflare_page,
+    cloudflare_words,
     error_type,
     http_row,
     page,
@@ -69,6 +72,16 @@ def _cooldown(seen: Observation) -> bool:
     )
 
 
+def _cloudflare(seen: Observation) -> bool:
+    if not cloudflare_page(seen) or seen.status not in (403, 429):
+        return False
+    number = cloudflare_error(seen)
+    if number is not None:
+        return number == 1015
+    words = cloudflare_words(seen)
+    return "rate limited" in words or (seen.status == 429 and "just a moment" not in words)
+
+
 _QUOTA_WORDS = (
     "exceeded your current quota",
     "check your account balance",
@@ -77,6 +90,7 @@ _QUOTA_WORDS = (
     "insufficient_quota",
     "in arrears",
     "recharge",
+    "credit balance is too low",
     "suspended",
     "余额不足",
     "欠费",
@@ -86,15 +100,18 @@ ROWS = (
     http_row("K3L-309", "limit.litellm-cooldown", Tier.FAMILY, _cooldown, (119,),
              heals=Heals.ONCE),
     http_row("K3L-310", "limit.cloudflare", Tier.FAMILY,
-             lambda seen: refused(seen) and seen.status in (403, 429) and seen.html
-             and seen.says("1015", "rate limited", "cloudflare") and seen.family == "cloudflare",
-             (120,)),
+             _cloudflare, (120,)),
     http_row("K3L-308", "limit.new-api-model", Tier.FAMILY, _new_api, (118,)),
     http_row("K3L-306", "quota.plan-period", Tier.FAMILY,
              says("usage limit for this", "monthly usage limit", codes=(429, 403)), (116,)),
+    http_row("K3L-316", "quota.budget", Tier.FAMILY,
+             any_of(error_type("budget_exceeded"),
+                    says("budget has been exceeded", "exceededbudget")), (114,)),
     http_row("K3L-304", "quota.exhausted", Tier.FAMILY,
              any_of(error_type("exceeded_current_quota_error", "insufficient_quota"),
-                    says(*_QUOTA_WORDS, codes=(429,))), (114,)),
+                    says(*_QUOTA_WORDS, codes=(429,)),
+                    # Anthropic says so with the status of a bad request.
+                    says("credit balance is too low", codes=(400, 402, 403))), (114,)),
     http_row("K3L-305", "service.engine-overloaded", Tier.FAMILY,
              any_of(error_type("engine_overloaded_error"),
                     says("engine is currently overloaded", codes=(429,))), (115,),

@@ -33,6 +33,8 @@ _FAMILIES = (
 _MOST_CHOICES = 8
 _MOST_CALLS = 16
 _DAY = 86_400
+# Tokens in which a short answer of K3 and the thought before it fit.
+_ENOUGH = 8192
 
 
 def is_k3(model: str | None) -> bool:
@@ -62,7 +64,12 @@ def _budget(seen: Observation) -> Found:
     answer = _answer(seen)
     if answer is None or not _blank(answer) or answer.finish not in _LENGTH:
         return None
-    return {"limit": _limit(seen), "characters": len(answer.reasoning)}
+    limit = _limit(seen)
+    counted = answer.usage.completion if answer.usage else None
+    spent = max((n for n in (limit, counted) if isinstance(n, int)), default=0)
+    # What was not enough is no advice: at least twice of it.
+    enough = max(_ENOUGH, 2 * spent)
+    return {"limit": limit, "enough": enough, "characters": len(answer.reasoning)}
 
 
 def _unlimited(seen: Observation) -> Found:

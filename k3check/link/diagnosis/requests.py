@@ -144,6 +144,20 @@ def _too_large(seen: Observation) -> Found:
     return {"size": int(found.group(1)), "limit": int(found.group(2))} if found else None
 
 
+def _no_tool_parser(seen: Observation) -> bool:
+    """vLLM and SGLang take tools only if they were started with a parser for them."""
+    if not _bad(seen):
+        return False
+    parser = search(
+        r"(requires?|set|missing|without|no)\b.{0,60}tool[-_ ](call[-_ ])?parser|"
+        r"tool[-_ ](call[-_ ])?parser.{0,40}\b(not|none|missing|required|to be set)\b",
+        seen.words,
+    )
+    flag = seen.says("enable-auto-tool-choice")
+    unset = seen.says("parser is not set") and not seen.says("reasoning")
+    return bool(parser) or flag or unset
+
+
 def _no_certificate(seen: Observation) -> bool:
     return _bad(seen) and seen.says(
         "no required ssl certificate", "client certificate", "ssl certificate error"
@@ -172,6 +186,7 @@ ROWS = (
                          "敏感词", codes=(400, 403, 422, 500))), (96,)),
     http_row("K3L-257", "client.beta-header", Tier.FAMILY,
              says("anthropic-beta", "unexpected value(s)", "invalid beta flag", codes=_BAD), (97,)),
+    http_row("K3L-267", "tools.no-parser", Tier.FAMILY, _no_tool_parser, (99, 163)),
     http_row("K3L-259", "tools.choice-refused", Tier.FAMILY,
              says("tool_choice", "tool choice", codes=_BAD), (99,)),
     http_row("K3L-266", "tools.duplicate-name", Tier.FAMILY,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from k3check.link.diagnosis.connection import late_stream
 from k3check.link.diagnosis.helpers import HIGH, MEDIUM, Confidence, Level, Phase, Row, Tier
 from k3check.link.exchange import Ended, FailureKind
 
@@ -50,11 +51,20 @@ def _malformed(seen: Observation) -> Found:
 
 
 def _stalled(seen: Observation) -> bool:
-    if not _read(seen) or _finished(seen):
+    if _finished(seen):
+        return False
+    if late_stream(seen) and not seen.exchange.events:
+        return bool(seen.exchange.comments)  # keep-alives and nothing else, from the start
+    if not _read(seen):
         return False
     failure = seen.exchange.failure
     late = failure is not None and failure.kind in (FailureKind.DEADLINE, FailureKind.READ_TIMEOUT)
     return seen.exchange.ended is Ended.STALLED or late
+
+
+def _silent(seen: Observation) -> bool:
+    """The headers came, and then no event and no keep-alive."""
+    return late_stream(seen) and not seen.exchange.events and not seen.exchange.comments
 
 
 def _no_events(seen: Observation) -> bool:
@@ -191,6 +201,7 @@ ROWS = (
          lambda seen: seen.streamed and seen.exchange.ended is Ended.EVENT_CAP, (174, 178)),
     _row("K3L-504", "stream.malformed-event", _malformed, (141,)),
     _row("K3L-506", "stream.stalled", _stalled, (143,)),
+    _row("K3L-528", "stream.silent", _silent, (63, 143)),
     _row("K3L-516", "stream.no-events", _no_events, (109, 143)),
     _row("K3L-526", "stream.other-api", _other_api, (133, 134)),
     _row("K3L-500", "stream.truncated", _truncated, (60, 61, 135)),

@@ -68,14 +68,33 @@ def arguments_of(call: ToolCall) -> tuple[Any, str]:
     return None, "missing"
 
 
+def _whole_input(seen: Observation) -> bool:
+    """Anthropic's ``input`` as it was sent; in a stream it comes as pieces of text."""
+    return seen.wire == "anthropic" and not seen.exchange.events
+
+
 def _not_json(seen: Observation) -> Found:
     asked, call = _asked(seen), _call(seen)
-    if asked is None or call is None:
+    if asked is None or call is None or _whole_input(seen):
         return None
     _, problem = arguments_of(call)
     if not problem or (seen.wire == "anthropic" and isinstance(call.arguments, dict)):
         return None
     return {"problem": problem, "arguments": str(call.arguments)[:120]}
+
+
+_JSON_KINDS = {str: "text", list: "a list", bool: "true or false", type(None): "nothing"}
+
+
+def _input_no_object(seen: Observation) -> Found:
+    """SDKs hand Anthropic's ``input`` to the tool as it is: text stays text."""
+    asked, call = _asked(seen), _call(seen)
+    if asked is None or call is None or not _whole_input(seen):
+        return None
+    if isinstance(call.arguments, dict):
+        return None
+    kind = _JSON_KINDS.get(type(call.arguments), "a number")
+    return {"found": kind, "arguments": str(call.arguments)[:120]}
 
 
 def _schema(seen: Observation) -> Found:
@@ -116,6 +135,7 @@ ROWS = (
     _row("K3L-616", "tools.ignored", _ignored, (163,), Level.FAIL),
     _row("K3L-619", "tools.wrong-name", _wrong_name, (164,), Level.FAIL),
     _row("K3L-617", "tools.arguments", _not_json, (164, 152), Level.FAIL),
+    _row("K3L-644", "tools.input-no-object", _input_no_object, (164, 152), Level.FAIL),
     _row("K3L-618", "tools.schema-broken", _schema, (164,), Level.FAIL),
     _row("K3L-643", "tools.no-id", _no_id, (165,), Level.FAIL),
     _row("K3L-642", "tools.canned", _canned, (163, 168), Level.WARN),
