@@ -89,10 +89,9 @@ def write(wanted: Sequence[Repair], request: LinkRequest, shown: Shown) -> None:
     from k3check import hints
     from k3check.cli.work import rendering
     from k3check.link import repair
-    from k3check.link.redact import Redactor, secret_values
+    from k3check.link.redact import Redactor, secrets_of
 
-    key = request.api_key.reveal() if request.api_key else None
-    redactor = Redactor(secret_values({**request.env, "proxy": request.proxy or ""}, key))
+    redactor = Redactor(secrets_of(request))
     lang = rendering(shown).lang
     in_files = [r for r in wanted if r.file is not None]
     if not in_files:

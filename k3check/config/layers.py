@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from k3check.config import dialects, source
+from k3check.config.address import secrets_in_values
 from k3check.config.dialects.base import Found
 from k3check.config.document import dotted
 from k3check.config.references import Context, resolve
@@ -52,7 +53,7 @@ def read_file(path: Path, name: str | Path, seen: list[str]) -> File:
     text = source.read(path, name)
     seen += secrets_in_text(text.text)
     document = dialects.parse_text(text)
-    seen += known_secrets(document.data)
+    seen += [*known_secrets(document.data), *secrets_in_values(document.data)]
     dialect = dialects.recognise(document)
     reading = dialect.read(document)
     bom = (Message("K3C-030", {"file": text.file}),) if text.bom else ()

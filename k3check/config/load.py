@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k3check.config import facts, source
+from k3check.config.address import secrets_in_address
 from k3check.config.check import Setting, build
 from k3check.config.describe import keys
 from k3check.config.dialects import pyproject
@@ -35,6 +36,8 @@ VARIABLES = {
 }
 # Other tools have files of these names too, so one that is not ours is passed over with a note.
 _SHARED_NAMES = ("config.toml", "settings.json")
+# What is shown, and may hold a key that was written into it.
+_SHOWN = ("api.base_url", "model.name", "link.proxy")
 _MISSING = "K3C-001"
 _UNRECOGNISED = "K3C-020"
 
@@ -131,6 +134,9 @@ def load(
     )
     # The file's secrets are known only once it is parsed; a list carries them to the handler.
     seen: list[str] = list(secrets)
+    for target, override in overrides.items():
+        if target in _SHOWN and isinstance(override.value, str):
+            seen += secrets_in_address(override.value)
     try:
         return _load(path, cwd, env, overrides, seen)
     except UsageError as error:
@@ -151,6 +157,8 @@ def _load(
     values: dict[str, list[tuple[str, Any]]] = {}
 
     def put(target: str, value: Any, origin: Origin, where: str) -> None:
+        if target in _SHOWN and isinstance(value, str):
+            seen.extend(secrets_in_address(value))
         stacks.setdefault(target, []).append(origin)
         values.setdefault(target, []).append((shown(value, target.split("."), seen), value))
         settings[target] = Setting(value, where)

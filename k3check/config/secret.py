@@ -11,6 +11,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.address import KEY
 from k3check.report.clean import clean
 
 if TYPE_CHECKING:
@@ -21,9 +22,8 @@ _NAME = re.compile(
     r"|private[_-]?key|^cookie$"
 )
 _SHAPES = (
-    re.compile(r"\bsk-[\w\-]{4,}"),
+    re.compile(rf"\b(?:{KEY})"),
     re.compile(r"(?i)\bbearer\s+\S{4,}"),
-    re.compile(r"\beyJ[\w\-]{8,}\.[\w.\-]+"),
 )
 _USERINFO = re.compile(r"(?<=//)[^/\s@]*@")
 _QUERY = re.compile(r"(?i)(?<=[?&])([\w\-]*(?:key|token|secret|passw)[\w\-]*)=[^&\s#]+")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from k3check.config.dialects.dotenv import FAMILIES
 from k3check.config.load import VARIABLES, load
 from k3check.errors import UsageError
-from k3check.link.redact import MASK, one_line
+from k3check.link.redact import MASK, one_line, without_keys
 from k3check.link.request import protocol_of
 from k3check.link.urls import Base
 from k3check.report.model import Message
@@ -229,7 +229,7 @@ def _shown(name: str, text: str) -> str:
     """A value as it may be shown; nothing of a key is, so never compare two shown values."""
     if name == "api.api_key":
         return MASK
-    return one_line(Base(text).shown if name == "api.base_url" else text, 120)
+    return one_line(without_keys(text), 120)
 
 
 def _address(base: str, wire: str, notes: tuple[Message, ...]) -> tuple[str, list[Message]]:
@@ -240,10 +240,10 @@ def _address(base: str, wire: str, notes: tuple[Message, ...]) -> tuple[str, lis
     appends = next((str(n.values["appends"]) for n in notes if n.code == _APPENDS), "")
     if appends:
         url = address.text.rstrip("/") + appends
-    shown = one_line(Base(url, wire).shown, 200)
+    shown = one_line(without_keys(url), 200)
     if address.corrected == address.text:
         return shown, []
-    right = one_line(Base(address.corrected).shown, 120)
+    right = one_line(without_keys(address.corrected), 120)
     return shown, [Message("K3L-922", {"right": right})]
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 B, F, W, N = Severity.BLOCK, Severity.FAIL, Severity.WARN, Severity.NOTE
 
 WINDOW = 1_048_576
+_SWAPPED = "K3L-032"
 _SMALL_OUTPUT = 1024
 _SHORT_TIMEOUT_S = 60
 _MANY_RETRIES = 10
@@ -39,7 +40,10 @@ def check(request: LinkRequest) -> tuple[Problem, ...]:
     """All problems of a request's settings, the worst first."""
     found = [problem for rule in RULES for problem in rule(request)]
     order = list(Severity)
-    return tuple(sorted(found, key=lambda problem: order.index(problem.severity)))
+    # Key and address swapped: that explains what is wrong with the address, so it is said first.
+    return tuple(
+        sorted(found, key=lambda problem: (order.index(problem.severity), problem.code != _SWAPPED))
+    )
 
 
 def _base(request: LinkRequest) -> Base:

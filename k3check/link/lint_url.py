@@ -10,6 +10,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from k3check.config.address import looks_like_key
 from k3check.link.problem import Problem, Severity
 from k3check.link.redact import without_password
 from k3check.link.urls import PLATFORM_HOSTS, WEB_PAGES, Base, hidden
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from k3check.link.request import LinkRequest
 
+_SHORT_KEY = 16
 B, F, W, N = Severity.BLOCK, Severity.FAIL, Severity.WARN, Severity.NOTE
 
 
@@ -54,6 +56,10 @@ def check(request: LinkRequest) -> Iterator[Problem]:
         return
     if base.text != raw:
         yield problem("K3L-016", F)
+    if _is_key(base):
+        # No address can be made of it, and as a host's name it would be asked for in the network.
+        yield problem("K3L-019", B, fix=False)
+        return
     if not base.scheme:
         yield problem("K3L-002", B)
         return
@@ -125,6 +131,13 @@ def _named(characters: Iterable[str]) -> str:
         name = names.get(c) or unicodedata.name(c, "").lower()
         found.append(f"U+{ord(c):04X} ({name})" if name else f"U+{ord(c):04X}")
     return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "")
+
+
+def _is_key(base: Base) -> bool:
+    """A key stands in the address's or the host's place; a short one may be a host's name."""
+    host = base.parts.netloc.rpartition("@")[2] if base.scheme else base.text
+    long = len(host) >= _SHORT_KEY and any(c.isdigit() for c in host)
+    return long and looks_like_key(host)
 
 
 def _url_placeholder(base: Base) -> bool:

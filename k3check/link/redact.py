@@ -1,7 +1,7 @@
 """Make text from outside safe to show: no key in any spelling, nothing that drives a terminal.
 
 Source of the rules: section F of the link specification. A server may echo the key whole, shortened
-(``sk-ab***wxyz``), URL-quoted or in base64; all of these go.
+(``sk-ab***wxyz``), reversed, URL-quoted, in hexadecimal or in base64; all of these go.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
+from k3check.config.address import hide_in_urls, secrets_in_address
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+
+    from k3check.link.request import LinkRequest
 
 MASK = "***"
 EXCERPT = 200
@@ -41,7 +45,6 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # What rich would take for a style tag or a link; an IPv6 address in brackets is neither.
 _MARKUP = re.compile(r"\[(?![0-9a-fA-F]*:[0-9a-fA-F]*:)(/?[a-zA-Z#@][^\[\]]*|/)\]")
-_URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)")
 
 
 def plain(text: str) -> str:
@@ -62,8 +65,13 @@ def one_line(text: str, limit: int = EXCERPT) -> str:
 
 
 def without_password(url: str) -> str:
-    """A URL whose ``user:password@`` is masked."""
-    return _URL_PASSWORD.sub(MASK, url)
+    """A text in whose URLs ``user:password@`` and ``?api_key=...`` are masked."""
+    return hide_in_urls(url)
+
+
+def without_keys(text: str) -> str:
+    """An address or a model's id without the keys that were written into it."""
+    return Redactor(secrets_in_address(text)).hide(without_password(text))
 
 
 class Redactor:
@@ -81,7 +89,10 @@ class Redactor:
         for secret in self._secrets:
             raw = secret.encode()
             found |= {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
-            found.add(raw.hex())
+            found |= {raw.hex(), raw.hex().upper(), secret[::-1]}
+            # Every character percent-encoded, in either case of the digits.
+            percent = "%" + raw.hex("%")
+            found |= {percent, percent.upper()}
             # Base64 of a text that contains the key at any of the three alignments.
             for shift in range(3):
                 whole = base64.b64encode(b"\0" * shift + raw).decode()
@@ -172,9 +183,9 @@ class Redactor:
         return self.value(record)
 
 
-def secret_values(env: Mapping[str, str], key: str | None) -> tuple[str, ...]:
-    """What must never be shown: the key and the passwords inside proxy URLs."""
-    found = [key] if key else []
-    inside = (re.search(r"://[^/\s:@]*:([^/\s@]+)@", value) for value in env.values())
-    found += [match.group(1) for match in inside if match]
+def secrets_of(request: LinkRequest) -> tuple[str, ...]:
+    """What must never be shown: the key, and what stands inside addresses and the model's id."""
+    found = [request.api_key.reveal()] if request.api_key else []
+    for text in (request.base_url, request.model, request.proxy, *request.env.values()):
+        found += secrets_in_address(text)
     return tuple(found)

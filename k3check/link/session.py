@@ -11,7 +11,7 @@ from k3check.link.client import Client
 from k3check.link.diagnosis import Hit, Level, Phase, classify
 from k3check.link.observation import Observation
 from k3check.link.proxies import ProxyChoice, choose
-from k3check.link.redact import Redactor, secret_values
+from k3check.link.redact import Redactor, secrets_of
 from k3check.link.retry import MOST_RETRIES, Policy, send
 from k3check.link.urls import Base
 from k3check.report.model import Message
@@ -98,13 +98,10 @@ class Session:
     def of(cls, request: LinkRequest) -> Session:
         """A session for a request; sends nothing."""
         base = Base(request.base_url or "", request.protocol)
-        key = request.api_key.reveal() if request.api_key else None
         env = dict(request.env)
         if request.proxy:
             env["proxy"] = request.proxy
-        return cls(
-            request, base, Redactor(secret_values(env, key)), choose(base, request.proxy, env)
-        )
+        return cls(request, base, Redactor(secrets_of(request)), choose(base, request.proxy, env))
 
     @property
     def client(self) -> Client:

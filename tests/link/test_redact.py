@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k3check.link.redact import Redactor, one_line, plain, secret_values
-from k3check.link.request import Secret
+from k3check.link.redact import Redactor, one_line, plain, secrets_of
+from k3check.link.request import LinkRequest, Secret
 
 KEY = "sk-canary/7Qm2vX9+pLw4Zt8Kd3Rf6"
 
@@ -24,6 +24,10 @@ KEY = "sk-canary/7Qm2vX9+pLw4Zt8Kd3Rf6"
         quote(KEY, safe=""),
         json.dumps({"key": KEY}),
         KEY.encode().hex(),
+        KEY.encode().hex().upper(),
+        "".join(f"%{ord(c):02x}" for c in KEY),
+        "".join(f"%{ord(c):02X}" for c in KEY),
+        KEY[::-1],
         base64.b64encode(KEY.encode()).decode(),
         base64.b64encode(f"user:{KEY}".encode()).decode(),
         base64.b64encode(f"x:{KEY}:tail".encode()).decode(),
@@ -91,7 +95,7 @@ def test_secret_shows_nothing() -> None:
 
 def test_proxy_passwords_are_secrets() -> None:
     env = {"HTTPS_PROXY": "http://user:hunter22@proxy:3128"}
-    redactor = Redactor(secret_values(env, KEY))
+    redactor = Redactor(secrets_of(LinkRequest(api_key=Secret(KEY), env=env)))
     assert "hunter22" not in redactor.excerpt("proxy says hunter22")
     assert "user" not in redactor.excerpt(env["HTTPS_PROXY"])
 
