@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k3check.link import lint
+from k3check.link.redact import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,6 +41,8 @@ _CERTAIN = {
     "K3L-250": ("model.{parameter}", "accepted"),
 }
 _NEVER = ("api.api_key",)
+# Keys whose fields of the request have another name.
+_FIELDS = {"model.name": "model", "api.timeout_seconds": "timeout_s"}
 
 
 @dataclass(frozen=True)
@@ -110,10 +113,18 @@ def repairs(
         if key in _NEVER or key not in origins:
             continue
         origin = origins[key]
+        if value == _present(request, key) or (isinstance(value, str) and MASK in value):
+            continue  # it changes nothing, or was taken from where secrets are masked
         file = folder / origin.where if origin.line is not None else None
         path = tuple(origin.key.split("."))
         made.append(Repair(code, key, value, str(origin), file, path, origin.line))
     return tuple(made)
+
+
+def _present(request: LinkRequest, key: str) -> Any:
+    """The value that a key has now; None where the request does not know it."""
+    name = _FIELDS.get(key, key.rpartition(".")[2])
+    return getattr(request, name, None)
 
 
 def changes(wanted: Sequence[Repair]) -> tuple[Change, ...]:

@@ -240,9 +240,9 @@ class Base:
             if path.lower().endswith(endpoint):
                 path = path[: -len(endpoint)].rstrip("/")
                 break
-        path = re.sub(r"(/v\d+\w*)\1+$", r"\1", path, flags=re.IGNORECASE)
+        path = re.sub(r"(/v\d+\w*)\1+(?=/|$)", r"\1", path, flags=re.IGNORECASE)
         if self.protocol == "anthropic":
-            path = re.sub(r"/v\d+$", "", path, flags=re.IGNORECASE)
+            path = re.sub(rf"/(?:{_VERSION.pattern})$", "", path, flags=re.IGNORECASE)
             if (host, "anthropic") in _OFFICIAL:
                 return _OFFICIAL[host, "anthropic"]
         elif re.search(r"/anthropic(/v1)?$", path, re.IGNORECASE):

@@ -14,6 +14,7 @@ from k3check.link.redact import Redactor
 from k3check.link.repair import Change, changes, diff, repairs, write
 from k3check.link.request import request_from
 from k3check.report.listener import Silent
+from k3check.report.model import Confidence, Diagnosis, Finding, Outcome
 from tests.link.catalogue import error
 from tests.link.conftest import CANARY
 from tests.link.faulty import FaultyServer, http
@@ -165,3 +166,46 @@ def test_what_the_endpoint_said_is_corrected_too(tmp_path: Path) -> None:
         (tmp_path / "config.toml").write_text(text)
         (change,) = plan(tmp_path, probes=("chat",), offline=False)
     assert change.after == text.replace("0.8", "0.95")
+
+
+@pytest.mark.parametrize(
+    ("base", "right", "protocol"),
+    [
+        ("https://gw.test/v1/v1", "https://gw.test/v1", "openai"),
+        ("https://gw.test/v1/v1/foo", "https://gw.test/v1/foo", "openai"),
+        ("https://gw.test/a/v2/V2/v2/foo/", "https://gw.test/a/v2/foo", "openai"),
+        ("https://gw.test/v1/v10/foo?x=1", "https://gw.test/v1/v10/foo", "openai"),
+        ("https://gw.test/v1beta1", "https://gw.test", "anthropic"),
+        ("https://gw.test/v1/v1/foo", "https://gw.test/v1/foo", "anthropic"),
+    ],
+)
+def test_a_correction_of_the_address_corrects_it(
+    base: str, right: str, protocol: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "k3check.toml"
+    file.write_text(f'[api]\nbase_url = "{base}"\n[link]\nprotocol = "{protocol}"\n')
+    (change,) = plan(tmp_path)
+    assert change.after == change.before.replace(f'"{base}"', f'"{right}"')
+    file.write_text(change.after)
+    loaded = load(cwd=tmp_path, env={})
+    request = request_from(loaded, Asked(), env={})
+    (found,) = check(request, Silent())
+    codes = {d.code for d in found.diagnoses}
+    assert not codes & {f"K3L-{n:03}" for n in range(2, 12)}
+    assert plan(tmp_path) == ()
+
+
+def test_a_correction_that_changes_nothing_is_none(tmp_path: Path) -> None:
+    base = "https://gw.test/v1"
+    (tmp_path / "k3check.toml").write_text(f'[api]\nbase_url = "{base}"\n')
+    loaded = load(cwd=tmp_path, env={})
+    request = request_from(loaded, Asked(), env={})
+
+    def wanted(value: str) -> list[str]:
+        diagnosis = Diagnosis("K3L-290", Confidence.HIGH, values={"corrected_base_url": value})
+        finding = Finding("link/chat", "link", None, None, Outcome.FAIL, "x", diagnoses=[diagnosis])
+        return [repair.value for repair in repairs(request, [finding], loaded.origins, tmp_path)]
+
+    assert wanted(base) == []
+    assert wanted("https://gw.test/***/v1") == []  # what was masked is not written
+    assert wanted("https://gw.test/api/v1") == ["https://gw.test/api/v1"]
