@@ -13,6 +13,7 @@ from k3check.config.dialects.base import Dialect, Reading, Value, read_tree, tre
 from k3check.config.document import Document
 from k3check.config.parse import parse
 from k3check.config.source import Source, read
+from k3check.link.request import protocol_of
 from tests.config.support import ARTICLES, Loader, Refuser
 
 
@@ -26,7 +27,7 @@ def test_every_module_is_found() -> None:
 @pytest.mark.parametrize("path", sorted(ARTICLES.iterdir()), ids=lambda p: p.name)
 def test_exactly_one_dialect_recognises_a_file(path: Path) -> None:
     document = parse(read(path))
-    assert sum(d.recognise(document.data) for d in dialects.discover()) == 1
+    assert sum(dialects.matches(d, document) for d in dialects.discover()) == 1
 
 
 def test_nothing_recognised_lists_what_was_looked_for(refused: Refuser) -> None:
@@ -108,6 +109,22 @@ def test_codex_real_file(loaded: Loader) -> None:
     assert result.dialect == "codex-auth"
     assert result.config.api.api_key is not None
     assert result.notes == ()
+
+
+FLAT = {"base_url": "https://h/v1", "api_key": "sk-x", "model": "kimi-k3"}
+
+
+def test_three_keys_at_the_top_are_codexs_in_json_alone(loaded: Loader) -> None:
+    toml = "".join(f"{key} = {json.dumps(value)}\n" for key, value in FLAT.items())
+    plain = loaded(toml, "client.toml")
+    assert plain.dialect == "client-json"
+    assert protocol_of(plain) == "openai"
+    assert (plain.config.api.base_url, plain.config.model.name) == ("https://h/v1", "kimi-k3")
+    assert plain.notes == loaded(json.dumps(FLAT | {"stream": True}), "c.json").notes
+    auth = loaded(json.dumps(FLAT), "auth.json")
+    assert (auth.dialect, protocol_of(auth)) == ("codex-auth", "responses")
+    real = loaded(f'{toml}last_refresh = "z"\n', "auth.toml")
+    assert (real.dialect, protocol_of(real)) == ("codex-auth", "responses")
 
 
 def test_serving_needs_no_server_table_but_ours_goes_first(loaded: Loader) -> None:

@@ -78,7 +78,11 @@ def _with_comments(source: Source) -> Document | None:
 
 def matches(dialect: Dialect, document: Document) -> bool:
     """Whether a document is written in a dialect."""
-    return document.syntax in dialect.syntaxes and dialect.recognise(document.data)
+    return (
+        document.syntax in dialect.syntaxes
+        and dialect.recognise(document.data)
+        and dialect.fits(document)
+    )
 
 
 def recognise(document: Document, dialects: Sequence[Dialect] | None = None) -> Dialect:

@@ -137,6 +137,7 @@ class Dialect:
         parse: reads a text with a syntax of its own (``.env``), before any other is tried; None if
             it is not this one's.
         syntaxes: what documents it is written in.
+        fits: a last condition, for the same keys that mean another thing in another syntax.
         comments: whether its JSON may hold comments and commas before an end.
         expands: the forms of references that its client resolves (see
             :mod:`k3check.config.references`).
@@ -156,6 +157,7 @@ class Dialect:
     likeness: Callable[[Mapping[str, Any]], float] = lambda _data: 0.0
     parse: Callable[[Source], Document | None] | None = None
     syntaxes: tuple[str, ...] = ("TOML", "JSON")
+    fits: Callable[[Document], bool] = lambda _document: True
     comments: bool = False
     expands: tuple[str, ...] = ()
     layers: Callable[[Path, Document, Mapping[str, str]], tuple[Layer, ...]] = _no_layers

@@ -1,4 +1,4 @@
-"""A plain JSON client's file: ``base_url``, ``api_key``, ``model`` and request fields."""
+"""A plain client's file, JSON or TOML: ``base_url``, ``api_key``, ``model`` and request fields."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from k3check.config.dialects.base import table_dialect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from k3check.config.document import Document
 
 FIELDS = {
     "base_url": "api.base_url",
@@ -26,12 +28,13 @@ FIELDS = {
 
 
 def recognise(data: Mapping[str, Any]) -> bool:
-    """Whether data have the endpoint at the top, and are not Codex's file."""
-    return (
-        ("base_url" in data or "api_key" in data)
-        and not isinstance(data.get("model"), dict)
-        and not codex_auth.recognise(data)
-    )
+    """Whether data have the endpoint at the top."""
+    return ("base_url" in data or "api_key" in data) and not isinstance(data.get("model"), dict)
+
+
+def fits(document: Document) -> bool:
+    """Whether a file is not Codex's, which may have the same keys."""
+    return not (codex_auth.recognise(document.data) and codex_auth.fits(document))
 
 
 DIALECT = table_dialect(
@@ -40,4 +43,5 @@ DIALECT = table_dialect(
     looks_for="base_url, api_key and model at the top, with max_tokens, stream, extra_body ...",
     fields=FIELDS,
     recognise=recognise,
+    fits=fits,
 )

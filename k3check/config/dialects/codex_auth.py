@@ -23,6 +23,11 @@ def recognise(data: Mapping[str, Any]) -> bool:
     return set(data) == _ARTICLE or bool(_REAL & set(data))
 
 
+def fits(document: Document) -> bool:
+    """Whether a file is Codex's: ``auth.json`` is JSON; the three keys in TOML are anybody's."""
+    return document.syntax == "JSON" or bool(_REAL & set(document.data))
+
+
 def finish(document: Document, reading: Reading) -> Reading:
     """Say what Codex itself does with the file; the endpoint is asked as Codex would."""
     ignored = [value for value in reading.values if value.key in ("api.base_url", "model.name")]
@@ -52,6 +57,7 @@ DIALECT = table_dialect(
         "auth_mode": None,
     },
     recognise=recognise,
+    fits=fits,
     finish=finish,
     speaks="responses",
 )
