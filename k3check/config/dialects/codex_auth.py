@@ -46,7 +46,7 @@ def finish(document: Document, reading: Reading) -> Reading:
 DIALECT = table_dialect(
     name="codex-auth",
     title="Codex's auth.json",
-    looks_for="exactly base_url, api_key and model, or OPENAI_API_KEY, tokens, last_refresh",
+    looks_for="in JSON exactly base_url, api_key, model; or OPENAI_API_KEY, tokens, last_refresh",
     fields={
         "base_url": "api.base_url",
         "api_key": "api.api_key",
