@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 WINDOW = 32
 #: What a part of a tensor (one window, head or channel) is measured against is at least this
@@ -94,7 +94,7 @@ def measure(actual: torch.Tensor, expected: torch.Tensor, axes: tuple[str, ...])
             if axis in PARTS and expected.shape[dim] > 1
         },
         max_abs=deviation.flatten()[largest].abs().item(),
-        max_index=tuple(int(i) for i in torch.unravel_index(torch.tensor(largest), expected.shape)),
+        max_index=unravelled(largest, expected.shape),
         cosine=inner / math.sqrt(own * reference_sum) if own and reference_sum else 0.0,
         best_scale=inner / reference_sum if reference_sum else math.nan,
         reference_rms=math.sqrt(total),
@@ -124,3 +124,15 @@ def _part(
 def _windows(x: torch.Tensor) -> torch.Tensor:
     """Means over windows of tokens; the last one may be shorter."""
     return torch.stack([part.mean() for part in x.split(WINDOW)])
+
+
+def unravelled(flat: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """The index of an element that is given by its place in row-major order.
+
+    ``torch.unravel_index`` does the same, and imports a computer algebra system for it.
+    """
+    index = []
+    for size in reversed(shape):
+        flat, place = divmod(flat, size)
+        index.append(place)
+    return tuple(reversed(index))
