@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from k3check.compare import sets
-from k3check.compare.verdict import is_plain
+from k3check.compare.verdict import no_tensor
 from k3check.operators import agreement
 from k3check.operators.base import EXACT, Case, ConventionBroken, rounding
 from k3check.operators.compare_case import baseline_of, call
@@ -85,15 +85,14 @@ def of_shape(name: str, value: Any, shape: tuple[int, ...], problem: str) -> tor
     Raises:
         ConventionBroken: it is something else.
     """
-    if not isinstance(value, torch.Tensor):
-        got = "nothing" if value is None else type(value).__name__
-        raise ConventionBroken(Message("K3O-001", {"tensor": name, "got": got}))
-    if not is_plain(value):
-        raise ConventionBroken(Message("K3O-018", {"tensor": name, "kind": str(value.layout)}))
+    form = no_tensor(name, value)
+    if form is not None:
+        raise ConventionBroken(form)
     if tuple(value.shape) != shape:
         shown = {"found": list(value.shape), "expected": list(shape)}
         raise ConventionBroken(Message(problem, {"tensor": name, **shown}))
-    return value
+    found: torch.Tensor = value
+    return found
 
 
 def judge_same(candidate: Candidate, blank: Finding, same: Same, problem: str) -> Finding:

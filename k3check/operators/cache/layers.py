@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.compare.verdict import is_plain
 from k3check.operators.abilities import why_not
 from k3check.operators.base import (
     EXACT,
     Arithmetic,
     Candidate,
     Case,
-    ConventionBroken,
     generator,
     rounding,
     to_device,
@@ -28,7 +26,7 @@ from k3check.operators.conv.cases import ConvSpec
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.mla.cases import MlaSpec
 from k3check.operators.threads import users_number
-from k3check.report.model import Message
+from k3check.operators.twice import of_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -135,15 +133,7 @@ def by_candidate(candidate: Candidate, inputs: Tensors) -> Tensors:
     if candidate.recipe.device.type == "cuda":
         torch.cuda.synchronize(candidate.recipe.device)
     for name, shape in shapes(candidate, inputs).items():
-        value = outputs.get(name)
-        if not isinstance(value, torch.Tensor):
-            got = "nothing" if value is None else type(value).__name__
-            raise ConventionBroken(Message("K3O-001", {"tensor": name, "got": got}))
-        if not is_plain(value):
-            raise ConventionBroken(Message("K3O-018", {"tensor": name, "kind": str(value.layout)}))
-        if tuple(value.shape) != shape:
-            shown = {"found": list(value.shape), "expected": list(shape)}
-            raise ConventionBroken(Message("K3O-002", {"tensor": name, **shown}))
+        of_shape(name, outputs.get(name), shape, "K3O-002")
     return outputs
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.compare.verdict import no_tensor
-from k3check.operators.base import ConventionBroken
 from k3check.operators.compare_case import call
-from k3check.report.model import Message
+from k3check.operators.twice import of_shape
 
 if TYPE_CHECKING:
     from k3check.operators.base import Candidate, Tensors
@@ -27,11 +25,5 @@ def outputs_of(candidate: Candidate, inputs: Tensors) -> Tensors:
     if candidate.interface.readout:
         shapes["output"] = (B, T, HV, V)
     for name, shape in shapes.items():
-        problem = no_tensor(name, outputs.get(name))
-        if problem is not None:
-            raise ConventionBroken(problem)
-        value = outputs[name]
-        if tuple(value.shape) != shape:
-            shown = {"found": list(value.shape), "expected": list(shape)}
-            raise ConventionBroken(Message("K3O-002", {"tensor": name, **shown}))
+        of_shape(name, outputs.get(name), shape, "K3O-002")
     return outputs
