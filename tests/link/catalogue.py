@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from tests.link.faulty import Connection, Request
 
 NONCE = "k3-nonce"
-NOW = datetime.now(UTC)
 # The shape of a JSON Web Token.
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3MDAwMDAwMDB9.c2lnbmF0dXJlLWNhbmFyeQ"
 
@@ -126,6 +125,16 @@ DONE = "[DONE]"
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 # Connections.
+
+
+def dated(status: int, body: dict[str, Any], off: timedelta) -> Any:
+    """An answer whose header Date is so far from our clock at the time when it is sent."""
+
+    def script(connection: Connection, request: Request) -> None:
+        date = format_datetime(datetime.now(UTC) + off, usegmt=True)
+        connection.send(http(status, body, headers=(("Date", date),)))
+
+    return script
 
 
 def close(connection: Connection, request: Request) -> None:
@@ -344,18 +353,15 @@ HTTP = (
                                             "message": "invalid api key"}, "request_id": "r1"}),
       wire="anthropic", auth="x-api-key", pretend="https://gateway.test"),
     F("signed key, clock two hours off", "K3L-213",
-      http(401, {"error": {"message": "invalid token", "type": "auth"}}, headers=((
-          "Date", format_datetime(NOW - timedelta(hours=2), usegmt=True)),)),
+      dated(401, {"error": {"message": "invalid token", "type": "auth"}}, timedelta(hours=-2)),
       request={"api_key": Secret(TOKEN)}),
     F("signature expired, clock a day behind", "K3L-213",
-      http(403, {"message": "Signature has expired"}, headers=((
-          "Date", format_datetime(NOW + timedelta(days=1), usegmt=True)),))),
+      dated(403, {"message": "Signature has expired"}, timedelta(days=1))),
     F("signed key, clock right", "K3L-200",
-      http(401, {"error": {"message": "no", "type": "auth"}}, headers=((
-          "Date", format_datetime(NOW, usegmt=True)),)), request={"api_key": Secret(TOKEN)}),
+      dated(401, {"error": {"message": "no", "type": "auth"}}, timedelta(0)),
+      request={"api_key": Secret(TOKEN)}),
     F("another key, clock two hours off", "K3L-200",
-      http(401, {"error": {"message": "no", "type": "auth"}}, headers=((
-          "Date", format_datetime(NOW - timedelta(hours=2), usegmt=True)),))),
+      dated(401, {"error": {"message": "no", "type": "auth"}}, timedelta(hours=-2))),
     # Permissions and money.
     F("new-api: user without quota", "K3L-215",
       error(403, f"用户额度不足, 剩余额度: ¥0.00 {RID}", "new_api_error",
