@@ -9,17 +9,20 @@ recipe grants to rounding, per tensor and part, is no mistake.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 
 from k3check.compare.metrics import measure
 from k3check.compare.verdict import derived_limits, floor
+from k3check.report.model import Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from k3check.operators.base import Output, Recipe, Tensors
+    from k3check.report.model import Finding
 
     #: tensor -> metric -> number
     ByMetric = dict[str, dict[str, float]]
@@ -81,3 +84,13 @@ def flat(by_metric: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
         for tensor, metrics in by_metric.items()
         for metric, value in metrics.items()
     }
+
+
+def disagreed(found: Finding, problem: str, failed: Sequence[str], gap: float) -> Finding:
+    """The finding of tensors that are further apart than they may be."""
+    return replace(
+        found,
+        outcome=Outcome.FAIL,
+        location={"tensor": failed[0]},
+        hint=Message(problem, {"tensor": ", ".join(failed), "gap": f"{gap:.3g}"}),
+    )

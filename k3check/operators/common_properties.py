@@ -18,7 +18,15 @@ from k3check.operators import agreement
 from k3check.operators.along import Along, Watched, shuffled, view
 from k3check.operators.base import ConventionBroken, Property
 from k3check.operators.compare_case import call
-from k3check.operators.twice import Same, exact_of, inputs_of, judge_same, of_shape, outputs_of
+from k3check.operators.twice import (
+    LOUD,
+    Same,
+    exact_of,
+    inputs_of,
+    judge_same,
+    of_shape,
+    outputs_of,
+)
 from k3check.report.model import Finding, Message, Outcome
 from k3check.run.candidate_error import CandidateError
 
@@ -34,8 +42,6 @@ if TYPE_CHECKING:
 
 #: CUDA's word for a grid of no blocks: nothing ran, and the context is as good as before.
 NO_LAUNCH = "invalid configuration argument"
-#: How much larger what is replaced is made: a leak of it stands out from rounding.
-LOUD = 64.0
 
 
 def _reordered(
@@ -50,7 +56,7 @@ def _reordered(
     order = shuffled(where.number(inputs), seed)
     moved = outputs_of(candidate, where.in_order(inputs, order))
     back = where.results(order)
-    return Same(moved, back(outputs_of(candidate, inputs)), inputs, back)
+    return Same(moved, back(outputs_of(candidate, inputs, like=moved)), inputs, back)
 
 
 def _alone(along: Along, candidate: Candidate, seed: int) -> Found:
@@ -85,7 +91,7 @@ def _repeated(spec: Any, candidate: Candidate, seed: int) -> Found:
         apart = agreement.distances(candidate.operator.outputs, again, first)
         return max(value for metrics in apart.values() for value in metrics.values())
 
-    worst = max((outputs_of(candidate, inputs) for _ in range(4)), key=off)
+    worst = max((outputs_of(candidate, inputs, like=first) for _ in range(4)), key=off)
     return Same(worst, first, inputs, times=1.0, told="K3O-711")
 
 
@@ -100,7 +106,7 @@ def _viewed(spec: Any, names: Sequence[str], candidate: Candidate, seed: int) ->
         return {name: view(x) if name in names else x for name, x in given.items()}
 
     try:
-        viewed = outputs_of(replace(candidate, target=watched), inputs, layout)
+        viewed = outputs_of(replace(candidate, target=watched), inputs, layout, like=straight)
     except CandidateError as error:
         return refusal("K3O-719", error)
     if watched.tensors and not watched.views:
@@ -156,8 +162,9 @@ def _unforeseen(along: Along, loud: Sequence[str], candidate: Candidate, seed: i
     def past(found: Tensors) -> Tensors:
         return {n: found[n].narrow(d, 0, cut) for n, d in along.outputs.items() if n in found}
 
-    one, two = (past(outputs_of(candidate, x)) for x in (inputs, changed))
-    return Same(two, one, inputs, past, times=1.0, told="K3O-726")
+    before = outputs_of(candidate, inputs)
+    after = outputs_of(candidate, changed, like=before)
+    return Same(past(after), past(before), inputs, past, times=1.0, told="K3O-726")
 
 
 def refusal(code: str, error: CandidateError) -> Message:

@@ -141,11 +141,10 @@ def joins(family: Family, request: OpsRequest) -> bool:
 
 
 def case_checks(
-    candidate: Candidate, request: OpsRequest, crashes: Crashes, history: History | None = None
+    candidate: Candidate, request: OpsRequest, crashes: Crashes, history: History
 ) -> Iterator[Check]:
     """One check a case of the profile; the last one brings the diagnosis of all that failed."""
     operator = candidate.operator
-    history = history or History(budget_s=BUDGET_S[request.profile])
     chosen = [
         case
         for case in operator.cases

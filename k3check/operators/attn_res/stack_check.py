@@ -23,6 +23,7 @@ from k3check.operators.attn_res.stack import (
     walk,
 )
 from k3check.operators.base import EXACT, rounding
+from k3check.operators.twice import LOUD
 from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
     WholeStack = Callable[[Stack, Callable[[int, torch.Tensor], torch.Tensor]], torch.Tensor]
 
-#: How much larger what later blocks hold is made: a leak of it stands out from rounding.
-LOUD = 64.0
 #: of the released model
 RELEASED_LAYERS, RELEASED_BLOCK = 93, 12
 

@@ -111,13 +111,7 @@ def judge_bits(blank: Finding, pair: Pair, bits: Bits, problem: str) -> Finding:
         if not agreement.beyond(apart, allowed(arithmetic)):
             notes = (told, Message("K3O-011", {"recipe": name}))
             return replace(found, outcome=Outcome.ACCEPTABLE, notes=notes)
-    values = {"tensor": ", ".join(failed), "gap": f"{max(gaps[n] for n in failed):.3g}"}
-    return replace(
-        found,
-        outcome=Outcome.FAIL,
-        location={"tensor": failed[0]},
-        hint=Message(problem, values),
-    )
+    return agreement.disagreed(found, problem, failed, max(gaps[name] for name in failed))
 
 
 def judge_pair(blank: Finding, pair: Pair, problem: str) -> Finding:
@@ -143,10 +137,4 @@ def judge_pair(blank: Finding, pair: Pair, problem: str) -> Finding:
         if all(gap <= legal[name] for name, gap in gaps.items()):
             note = Message("K3O-011", {"recipe": recipe})
             return replace(found, outcome=Outcome.ACCEPTABLE, notes=(note,))
-    values = {"tensor": ", ".join(failed), "gap": f"{max(gaps.values()):.3g}"}
-    return replace(
-        found,
-        outcome=Outcome.FAIL,
-        location={"tensor": failed[0]},
-        hint=Message(problem, values),
-    )
+    return agreement.disagreed(found, problem, failed, max(gaps.values()))

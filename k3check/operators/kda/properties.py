@@ -19,7 +19,7 @@ from k3check.operators.base import EXACT, Candidate, Property
 from k3check.operators.kda.calling import outputs_of
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.pairs import Bits, Pair, judge_pair, limits
-from k3check.operators.twice import inputs_of
+from k3check.operators.twice import LOUD, inputs_of
 from k3check.report.model import Finding, Message, Outcome
 from k3check.run.candidate_error import CandidateError
 
@@ -67,11 +67,6 @@ def split_invariance(candidate: Candidate, seed: int) -> Pair | str:
     if "output" in at_once:
         joined["output"] = torch.cat([first["output"], second["output"]], dim=1)
     return Pair(joined, at_once, limits(candidate, whole, more=handed_over(candidate.recipe)))
-
-
-#: How much larger the values of the replaced tokens are: a leak of them grows with it, and what
-#: they have to do with the rounding of earlier tokens does not. float16 holds their products.
-LOUD = 64.0
 
 
 def past_from_future(candidate: Candidate, seed: int) -> Pair | str:
