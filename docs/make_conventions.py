@@ -19,16 +19,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from recorded_call import arguments, parameters
 
+from k3check.operators import families
 from k3check.operators.kda.conventions import (
     SEQUENCE_CONVENTIONS,
     STEP_CONVENTIONS,
 )
-from k3check.operators.planning import families
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from k3check.operators.base import Convention, Example
+    from k3check.nouns.convention import Convention, Example
 
 PAGE = Path(__file__).with_name("conventions.md")
 INTRODUCTION = """\

@@ -17,11 +17,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import torch
 
+from k3check.checking.candidates import build_candidate
+from k3check.checking.planning import make_plan
 from k3check.compare.verdict import FACTOR, floor, output_dtype
-from k3check.operators.candidates import build_candidate
-from k3check.operators.planning import families, make_plan
-from k3check.report.model import Outcome
-from k3check.run.request import CandidateSpec, OpsRequest
+from k3check.model import Outcome
+from k3check.nouns.request import CandidateSpec, OpsRequest
+from k3check.operators import families
 from tests.operators.kda.test_conventions import RIGHT
 
 if TYPE_CHECKING:

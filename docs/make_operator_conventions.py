@@ -15,13 +15,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from recorded_call import SPECS, arguments, parameters
 
-from k3check.operators.abilities import WORDS
-from k3check.operators.planning import families
+from k3check.nouns.abilities import WORDS
+from k3check.operators import families
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from k3check.operators.base import Convention, Example, Operator
+    from k3check.nouns.convention import Convention, Example
+    from k3check.nouns.operator import Operator
 
 PAGE = Path(__file__).with_name("conventions-operators.md")
 INTRODUCTION = """\

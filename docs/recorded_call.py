@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from k3check.nouns.recipe import Recipe
 from k3check.operators.attn_res.cases import MixSpec
-from k3check.operators.base import Recipe
 from k3check.operators.conv.cases import ConvSpec
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.gate_operator import GateSpec
@@ -28,7 +28,8 @@ from k3check.operators.norm.cases import NormSpec
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from k3check.operators.base import Convention, Example, Operator
+    from k3check.nouns.convention import Convention, Example
+    from k3check.nouns.operator import Operator
 
     #: parameter -> what is passed for it
     Call = dict[str, str]

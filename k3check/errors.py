@@ -11,6 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+#: More problems than this are read by nobody; the rest is counted.
+LISTED = 20
+
 
 class ExitCode(IntEnum):
     """The process's exit codes, as the contract with users lists them."""

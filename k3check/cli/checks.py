@@ -14,12 +14,12 @@ from k3check.cli.app import app
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from k3check.checking.from_config import OpsOptions
     from k3check.cli.links import LinkOptions
     from k3check.cli.work import Result
     from k3check.config.load import Loaded
+    from k3check.nouns.request import OpsRequest
     from k3check.report.listener import Listener
-    from k3check.run.from_config import OpsOptions
-    from k3check.run.request import OpsRequest
 
 
 @app.command()
@@ -51,8 +51,8 @@ def ops(
     quiet: opt.QuietOption = False,
 ) -> None:
     """Check operators: yours where configured, else the built-in ones."""
+    from k3check.checking.from_config import OpsOptions
     from k3check.cli import work
-    from k3check.run.from_config import OpsOptions
 
     shown = work.Shown(format.value, output, lang.value, verbose, quiet)
     asked = OpsOptions(
@@ -170,8 +170,8 @@ def all_(
     quiet: opt.QuietOption = False,
 ) -> None:
     """Check operators and the endpoint."""
+    from k3check.checking.from_config import OpsOptions
     from k3check.cli import fixing, links, work
-    from k3check.run.from_config import OpsOptions
 
     shown = work.Shown(format.value, output, lang.value, verbose, quiet)
     ops_asked = OpsOptions(
@@ -256,9 +256,9 @@ def _ops(
     demo: bool,
     key_variable: str | None = None,
 ) -> OpsRequest:
-    from k3check import run
+    from k3check import runners as run
+    from k3check.checking import from_config
     from k3check.cli import work
-    from k3check.run import from_config
 
     request = from_config.request(result.loaded, asked)
     request = replace(request, hidden=work.key_variables(result.loaded, key_variable))

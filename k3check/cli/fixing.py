@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k3check.config.problems import problem
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +125,7 @@ def write(wanted: Sequence[Repair], request: LinkRequest, shown: Shown) -> None:
 
 def _say(text: str, redactor: Redactor) -> None:
     from k3check.config.secret import scrub
-    from k3check.report.clean import clean
+    from k3check.plain import clean
     from k3check.report.terminal import write as put
 
     put(sys.stderr, f"{scrub(clean(redactor.hide(text)))}\n")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from k3check.cli.work import Result, Shown
     from k3check.config.load import Loaded
     from k3check.link.request import LinkRequest
+    from k3check.model import Finding, Report
     from k3check.report.listener import Listener
-    from k3check.report.model import Finding, Report
 
 # A run that costs no more than the default probes needs no announcement.
 _UNSAID_REQUESTS = 3
@@ -129,7 +129,7 @@ def left_out() -> Finding:
     """The endpoint's line in a report of operators alone: skipped, and how to have it checked."""
     from k3check.link.findings import skipped
     from k3check.link.probes.lint import PROBE
-    from k3check.report.model import Message
+    from k3check.model import Message
 
     return skipped(PROBE.name, PROBE.title, Message("K3C-141"))
 
@@ -218,11 +218,11 @@ def discover(shown: Shown) -> None:
     Raises:
         UsageError: a format in which a list cannot be written.
     """
+    from k3check.cli import setups_shown as showing
     from k3check.cli import work
     from k3check.config.secret import known_secrets, scrub
     from k3check.link.discover import Machine
     from k3check.link.discover import discover as look_around
-    from k3check.report import setups as showing
 
     if shown.format not in ("text", "json"):
         raise problem(
@@ -250,7 +250,7 @@ def _home() -> Path:
 
 def with_way_out(findings: list[Finding], loaded: Loaded, *, demo: bool) -> list[Finding]:
     """Where no endpoint is configured at all, say how to check the operators alone."""
-    from k3check.report.model import Message
+    from k3check.model import Message
 
     def hinted(finding: Finding) -> Finding:
         code = finding.diagnoses[0].code if finding.diagnoses else ""

@@ -50,8 +50,8 @@ def show(
     """Show every effective value, where it came from, and what it shadows."""
     from k3check.cli import work
     from k3check.cli.links import LinkOptions
+    from k3check.cli.settings_shown import as_text
     from k3check.config import show as showing
-    from k3check.report.settings import as_text
 
     shown = work.Shown(output=output, lang=lang.value)
     asked = LinkOptions(

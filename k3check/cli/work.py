@@ -17,8 +17,8 @@ from k3check.config.problems import problem
 if TYPE_CHECKING:
     from k3check.cli.links import LinkOptions
     from k3check.config.load import Loaded
+    from k3check.model import Finding, Message, Report
     from k3check.report.formats import Options
-    from k3check.report.model import Finding, Message, Report
 
 # A shorter one may be any variable's value.
 _SHORTEST_KEY = 8
@@ -57,8 +57,8 @@ class Result:
 
     def report(self) -> Report:
         """The report of everything found, without any known secret."""
+        from k3check.model import Report
         from k3check.report.hide import without
-        from k3check.report.model import Report
 
         report = Report(
             findings=self.findings,

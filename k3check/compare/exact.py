@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from k3check.operators.base import Output
+    from k3check.nouns.operator import Output
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from k3check.operators.base import Output, Tensors
+    from k3check.nouns.operator import Output
+    from k3check.nouns.tensors import Tensors
 
 #: name of the scores in the reference's and the baseline's outputs
 SCORES = "choice"

@@ -17,12 +17,15 @@ import torch
 from k3check.compare import exact, sets
 from k3check.compare.metrics import Measurement, measure
 from k3check.compare.standard import LEVELS, ratios
-from k3check.report.model import Message, Outcome
+from k3check.model import Message, Outcome
+from k3check.nouns.tensors import is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from k3check.operators.base import Output, Recipe, Tensors
+    from k3check.nouns.operator import Output
+    from k3check.nouns.recipe import Recipe
+    from k3check.nouns.tensors import Tensors
 
 #: How many times the baseline's error a candidate may have. Two is what flash-attention allows
 #: itself over a same-precision baseline; another order of summation stays well within it.
@@ -185,11 +188,6 @@ def no_tensor(name: str, actual: Any) -> Message | None:
         kind = "meta" if actual.is_meta else str(actual.layout).removeprefix("torch.")
         return Message("K3O-018", {"tensor": name, "kind": kind})
     return None
-
-
-def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether a tensor has values of its own in strided memory."""
-    return tensor.layout == torch.strided and not (tensor.is_meta or tensor.is_quantized)
 
 
 def content_problem(

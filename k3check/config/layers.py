@@ -19,7 +19,7 @@ from k3check.config.document import dotted
 from k3check.config.references import Context, resolve
 from k3check.config.secret import is_secret_path, known_secrets, secrets_in_text
 from k3check.errors import UsageError
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -20,7 +20,7 @@ from k3check.config.parse import parse
 from k3check.config.problems import combined, scrubbed
 from k3check.config.secret import known_secrets, shown
 from k3check.errors import UsageError
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from k3check import hints
 from k3check.config.secret import scrub
-from k3check.errors import UsageError
-from k3check.report.clean import clean
+from k3check.errors import LISTED, UsageError
+from k3check.plain import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,8 +36,6 @@ _TYPES = {
     dict: "a table",
     list: "a list",
 }
-# More than this is not read by anybody; the rest is counted.
-LISTED = 20
 
 
 def problem(

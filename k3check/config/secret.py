@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from k3check.config.address import KEY
-from k3check.report.clean import clean
+from k3check.plain import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

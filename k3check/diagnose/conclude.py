@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from k3check.diagnose.nearest import CLEAR, Match, Nearest
-from k3check.report.model import TOGETHER, Confidence, Diagnosis
+from k3check.model import TOGETHER, Confidence, Diagnosis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from k3check.operators.base import Fault
+    from k3check.nouns.fault import Fault
 
 
 #: More suspects than this help nobody.

@@ -17,16 +17,20 @@ import torch
 from k3check.diagnose.history import explains_itself
 from k3check.diagnose.prediction import predict
 from k3check.diagnose.trust import DIFFERS, distrusted
-from k3check.operators.base import ConventionBroken, rounding, to_device
-from k3check.report.model import Message, Outcome
-from k3check.run.candidate_error import CandidateError
+from k3check.model import Message, Outcome
+from k3check.nouns.candidate_error import CandidateError
+from k3check.nouns.convention import ConventionBroken
+from k3check.nouns.recipe import rounding
+from k3check.nouns.tensors import to_device
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from k3check.diagnose.history import Cause, History
-    from k3check.operators.base import Candidate, Fault, Tensors
-    from k3check.report.model import Finding
+    from k3check.model import Finding
+    from k3check.nouns.fault import Fault
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.tensors import Tensors
 
     #: the same check with another candidate
     Rerun = Callable[[Candidate], Finding]

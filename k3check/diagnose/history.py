@@ -10,12 +10,14 @@ from k3check.diagnose.nearest import nearest
 from k3check.diagnose.record import KEEP_BYTES, Record, record
 from k3check.diagnose.structure import certain
 from k3check.diagnose.trust import distrusted
-from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome
+from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from k3check.operators.base import Candidate, Fault, Tensors
+    from k3check.nouns.fault import Fault
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.tensors import Tensors
 
 #: Seconds of the processor that a search may take, by profile: what is found does not depend on
 #: what else the machine does.

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from k3check.diagnose.record import Record
-    from k3check.operators.base import Candidate, Fault
+    from k3check.nouns.fault import Fault
+    from k3check.nouns.operator import Candidate
 
 #: The next distinguishable fault must be this many times as far away for "this is it".
 CLEAR = 2.0

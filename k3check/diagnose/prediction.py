@@ -10,13 +10,16 @@ import torch
 
 from k3check.compare.sets import agree, form_problem
 from k3check.diagnose.record import distance
-from k3check.operators.base import EXACT, rounding
+from k3check.nouns.recipe import EXACT, rounding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from k3check.diagnose.record import Record
-    from k3check.operators.base import Arithmetic, Candidate, Fault, Tensors
+    from k3check.nouns.fault import Fault
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.recipe import Arithmetic
+    from k3check.nouns.tensors import Tensors
 
 #: A fault explains a case if what it predicts is within this many units of what came out.
 NEAR = 2.0

@@ -12,7 +12,8 @@ from k3check.compare.verdict import floor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from k3check.operators.base import Candidate, Output, Tensors
+    from k3check.nouns.operator import Candidate, Output
+    from k3check.nouns.tensors import Tensors
 
 #: An operator's many cases fit into this many bytes of records; beyond it, passing cases of
 #: large tensors are not kept.

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from k3check.diagnose.record import distance
-from k3check.report.model import Confidence, Diagnosis
+from k3check.model import Confidence, Diagnosis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from k3check.diagnose.record import Record
-    from k3check.operators.base import Candidate
+    from k3check.nouns.operator import Candidate
 
 #: A deviation that one factor removes to this share is a scale.
 SCALED = 1e-2

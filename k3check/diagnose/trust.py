@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from k3check.report.model import Confidence, Diagnosis, Message
+from k3check.model import Confidence, Diagnosis, Message
 
 if TYPE_CHECKING:
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 #: the check of two calls failed: they differ by more than rounding
 DIFFERS = "K3O-706"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from k3check.link.request import LinkRequest
+    from k3check.model import Finding
     from k3check.report.listener import Listener
-    from k3check.report.model import Finding
 
 __all__ = ["check", "cost", "probe_names"]
 

@@ -17,7 +17,7 @@ from k3check.errors import UsageError
 from k3check.link.redact import MASK, one_line, without_keys
 from k3check.link.request import protocol_of
 from k3check.link.urls import Base
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from k3check.link.diagnosis import Level
-from k3check.report.model import Diagnosis, Finding, Message, Outcome
+from k3check.model import Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from k3check.link.asking import ask, post, question, request_body
 from k3check.link.exchange import Call
 from k3check.link.findings import of_asked
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from k3check.link.asking import Asked
     from k3check.link.session import Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _LOST = "url."
 _NO_API = ("path.", "body.html-page", "body.success-false", "body.not-json")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from k3check.config.load import Origin
     from k3check.link.redact import Redactor
     from k3check.link.request import LinkRequest
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 # Diagnoses that name one right value: code -> (configuration key, value's name in the diagnosis).
 _CERTAIN = {

@@ -12,13 +12,13 @@ from k3check.link.diagnosis import Phase, table
 from k3check.link.findings import skipped
 from k3check.link.probes import Cost, names, probes
 from k3check.link.session import Session
-from k3check.report.model import Message, Outcome
+from k3check.model import Message, Outcome
 
 if TYPE_CHECKING:
     from k3check.link.probes import Probe
     from k3check.link.request import LinkRequest
+    from k3check.model import Finding
     from k3check.report.listener import Listener
-    from k3check.report.model import Finding
 
 # Causes that every request would meet again, whatever it asks for.
 _SHARED = ("auth.", "quota.", "limit.", "access.", "redirect.")

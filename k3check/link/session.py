@@ -14,7 +14,7 @@ from k3check.link.proxies import ProxyChoice, choose
 from k3check.link.redact import Redactor, secrets_of
 from k3check.link.retry import MOST_RETRIES, Policy, send
 from k3check.link.urls import Base
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,14 +12,14 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 from k3check import __version__
-from k3check.report.clean import clean, one_line
-from k3check.report.model import Outcome
+from k3check.model import Outcome
+from k3check.plain import clean, one_line
 from k3check.report.texts import slug_of, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _ABOUT = ("status", "family", "content_type", "request_id", "proxy", "failure", "exception",
           "excerpt")  # fmt: skip

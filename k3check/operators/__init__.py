@@ -1,27 +1,21 @@
-"""The operators: one folder a family, all built alike (see :mod:`k3check.operators.base`).
+"""The operators: one folder a family, all built alike (see :mod:`k3check.nouns`).
 
-Importing this package does not import torch; :func:`plan` does, and only the worker calls it.
+Importing this package does not import torch; :func:`families` does.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+import pkgutil
+from functools import cache
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from k3check.operators.base import Check
-    from k3check.run.request import CandidateSpec, OpsRequest
+    from k3check.nouns.check import Family
 
 
-def plan(
-    request: OpsRequest, load_target: Callable[[CandidateSpec, str], Callable[..., Any]]
-) -> list[Check]:
-    """Every check that a request asks for, in a fixed order.
-
-    Raises:
-        UsageError: a candidate cannot be built: target, convention, semantics, dtype or device.
-    """
-    from k3check.operators.planning import make_plan
-
-    return make_plan(request, load_target)
+@cache
+def families() -> tuple[Family, ...]:
+    """Every family, found by its folder: adding a folder adds its operators."""
+    names = sorted(m.name for m in pkgutil.iter_modules(__path__) if m.ispkg)
+    return tuple(importlib.import_module(f"{__name__}.{name}.family").FAMILY for name in names)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from k3check.report.model import Finding, Message, Report
+    from k3check.model import Finding, Message, Report
 
 HIDDEN = "***"
 # a shorter one cannot be told from ordinary words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 
 class Listener(Protocol):

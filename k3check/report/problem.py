@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from k3check.config.problems import LISTED
+from k3check.errors import LISTED
 from k3check.hints.phrases import phrase, retold
-from k3check.report.clean import clean, one_line
+from k3check.plain import clean, one_line
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
 from k3check.report.texts import label

@@ -7,7 +7,7 @@ import threading
 from typing import IO, TYPE_CHECKING, Self
 
 from k3check.hints.phrases import phrase
-from k3check.report.clean import one_line
+from k3check.plain import one_line
 from k3check.report.terminal import console, look, to_ascii
 from k3check.report.texts import label
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 APPEARS_AFTER_S = 1.0
 

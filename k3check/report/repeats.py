@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.report.model import Outcome
+from k3check.model import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _FRAME = '  File "'
 

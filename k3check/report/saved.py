@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from k3check.errors import UsageError
+from k3check.model import Confidence, Finding, Outcome, Report
 from k3check.report.formats.json import SCHEMA_VERSION
-from k3check.report.model import Confidence, Finding, Outcome, Report
 from k3check.report.texts import SavedDiagnosis, SavedMessage
 
 if TYPE_CHECKING:

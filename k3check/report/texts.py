@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from k3check import hints
 from k3check.hints.phrases import phrase
-from k3check.report.model import BUILT_IN_ONLY, Diagnosis, Finding, Message, Outcome
+from k3check.model import BUILT_IN_ONLY, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from k3check.report.model import Report
+    from k3check.model import Report
 
 
 @dataclass(frozen=True)

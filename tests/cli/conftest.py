@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from k3check import cli
-from k3check.report.model import Confidence, Diagnosis, Finding, Outcome
+from k3check.model import Confidence, Diagnosis, Finding, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,7 +83,7 @@ class FakeRun:
     request: Any = None
 
     def __call__(self, request: Any, listener: Any) -> Any:
-        from k3check.run import RunResult
+        from k3check.runners import RunResult
 
         self.request = request
         if self.error is not None:
@@ -99,7 +99,7 @@ class FakeRun:
 def worker(monkeypatch: pytest.MonkeyPatch) -> FakeRun:
     """The operator checks' result, to be set by the test; one pass without."""
     fake = FakeRun((finding(),))
-    monkeypatch.setattr("k3check.run.check", fake)
+    monkeypatch.setattr("k3check.runners.check", fake)
     return fake
 
 

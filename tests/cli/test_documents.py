@@ -12,7 +12,7 @@ import pytest
 
 from k3check.errors import ExitCode
 from k3check.link import probe_names
-from k3check.operators.names import OPERATORS, SUITES
+from k3check.nouns.names import OPERATORS, SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

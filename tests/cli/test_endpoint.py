@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from k3check.report.model import Finding, Outcome
+from k3check.model import Finding, Outcome
 from tests.cli.conftest import finding
 
 if TYPE_CHECKING:

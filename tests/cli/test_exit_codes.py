@@ -11,21 +11,21 @@ import pytest
 
 from k3check import __version__
 from k3check.errors import InternalError, NothingToCheck, UsageError
-from k3check.report.model import Outcome
+from k3check.model import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import Done, FakeRun
 
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
 
 def make(outcome: Outcome) -> Finding:
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
     return Finding(
         id=f"x/{outcome.value}", suite="kda", operator=None, case=None, outcome=outcome, title="t"

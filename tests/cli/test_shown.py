@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from k3check.model import Finding, Message, Outcome
 from k3check.report.formats import FORMATS
-from k3check.report.model import Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable

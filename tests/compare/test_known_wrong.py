@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from k3check.compare.verdict import judge
-from k3check.operators.base import EXACT, Recipe, rounding
+from k3check.model import Outcome
+from k3check.nouns.recipe import EXACT, Recipe, rounding
 from k3check.operators.kda.family import OUTPUT, STATE
 from k3check.operators.kda.reference import evaluate
 from k3check.operators.kda.semantics import ARTICLE, KdaInterface
-from k3check.report.model import Outcome
 
 #: raw gate (mean, standard deviation) of alpha = sigmoid(x) * 0.99 + 0.01
 REGIMES = {"open": (3.0, 2.0), "nearly-shut": (-6.0, 0.5), "near-one": (8.0, 0.5)}

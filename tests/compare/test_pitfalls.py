@@ -15,11 +15,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from k3check.checking import planning
 from k3check.compare.verdict import judge
-from k3check.operators import planning
-from k3check.operators.base import EXACT, Output, Recipe
+from k3check.model import Outcome
+from k3check.nouns.operator import Output
+from k3check.nouns.recipe import EXACT, Recipe
 from k3check.operators.kda.candidate import kda_recurrent
-from k3check.report.model import Outcome
 from tests.operators.harness import findings_for, operator_of
 
 OUTPUT = Output("output", ("batch", "token", "head", "channel"))

@@ -7,8 +7,9 @@ import torch
 
 from k3check.compare.standard import LEVELS, errors, ratios
 from k3check.compare.verdict import judge
-from k3check.operators.base import Output, Recipe
-from k3check.report.model import Outcome
+from k3check.model import Outcome
+from k3check.nouns.operator import Output
+from k3check.nouns.recipe import Recipe
 
 OUTPUT = Output("output", ("token", "channel"))
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from k3check import hints
+from k3check.checking.from_config import DIFFERING, OpsOptions, request
 from k3check.config import model_map
 from k3check.config.convert import convert
-from k3check.run.from_config import DIFFERING, OpsOptions, request
 
 if TYPE_CHECKING:
     from tests.config.support import Loader
@@ -259,7 +259,7 @@ def test_an_operator_keeps_its_own_semantics(loaded: Loader) -> None:
 
 
 def test_the_operators_that_differ_between_models_are_known() -> None:
-    from k3check.operators.planning import families
+    from k3check.operators import families
 
     differing = {
         operator.name

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
+from k3check.checking.candidates import build_candidate
 from k3check.diagnose.conclude import diagnoses
 from k3check.diagnose.nearest import Match, Nearest, nearest
 from k3check.diagnose.prediction import unspoken
 from k3check.diagnose.record import record
-from k3check.operators.base import EXACT, Fault
-from k3check.operators.candidates import build_candidate
+from k3check.model import Confidence, Outcome
+from k3check.nouns.fault import Fault
+from k3check.nouns.recipe import EXACT
+from k3check.nouns.request import OpsRequest
 from k3check.operators.kda.candidate import kda_recurrent
-from k3check.report.model import Confidence, Outcome
-from k3check.run.request import OpsRequest
 from tests.operators.harness import operator_of, plan_for
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from k3check.diagnose import consequence
+from k3check.model import Confidence, Outcome
 from k3check.operators.kda.candidate import kda_chunk, kda_recurrent
-from k3check.report.model import Confidence, Outcome
 from tests.diagnose.test_trust import failed, run_all
 from tests.operators.harness import plan_for
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
+from k3check.model import Outcome
 from k3check.operators.kda.candidate import kda_recurrent
 from k3check.report.formats.lines import paragraphs
-from k3check.report.model import Outcome
 from tests.operators.harness import plan_for
 
 

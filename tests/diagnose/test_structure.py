@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 
+from k3check.checking.candidates import build_candidate
 from k3check.diagnose.record import record
 from k3check.diagnose.structure import EXACT_UNITS, certain, granularity, units
-from k3check.operators.base import EXACT, rounding
-from k3check.operators.candidates import build_candidate
-from k3check.operators.compare_case import baseline_of
+from k3check.model import Confidence
+from k3check.nouns.call import baseline_of
+from k3check.nouns.recipe import EXACT, rounding
+from k3check.nouns.request import CandidateSpec, OpsRequest
 from k3check.operators.kda.candidate import kda_recurrent
-from k3check.report.model import Confidence
-from k3check.run.request import CandidateSpec, OpsRequest
 from tests.operators.harness import operator_of
 
 CASES = ("fast-gates", "value-dim", "packed", "head-128", "saturated")

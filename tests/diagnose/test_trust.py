@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from k3check.model import Confidence, Outcome
 from k3check.operators.kda.candidate import kda_recurrent
-from k3check.report.model import Confidence, Outcome
 from tests.operators.harness import operator_of, plan_for
 
 FIRST = "K3O-713"
@@ -88,7 +88,7 @@ def test_atomics_leave_a_named_mistake_alone():
 
 def test_a_second_call_that_raises_is_no_crash_of_the_case():
     """The finding of the first call stands; that the second one raised is told."""
-    from k3check.run.candidate_error import guarded
+    from k3check.nouns.candidate_error import guarded
 
     calls = []
 

@@ -8,12 +8,12 @@ import string
 import pytest
 
 from k3check import hints
+from k3check.checking import plan
 from k3check.hints.phrases import _phrases, phrase, retold
 from k3check.link.probes import probes
-from k3check.operators import plan
-from k3check.operators.abilities import WORDS
-from k3check.run.built_in import told_apart
-from k3check.run.request import CandidateSpec, OpsRequest
+from k3check.nouns.abilities import WORDS
+from k3check.nouns.request import CandidateSpec, OpsRequest
+from k3check.runners.built_in import told_apart
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 # Texts that are the same word in Chinese.

@@ -1,7 +1,7 @@
 """The kill matrix: every known mistake as a candidate, through the ordinary path of a command.
 
 A mistake becomes a callable that evaluates its semantics in the recipe's arithmetic, is handed to
-:func:`k3check.operators.plan` as a user's target would be, and goes through every case and the
+:func:`k3check.checking.plan` as a user's target would be, and goes through every case and the
 diagnosis. Nothing here knows a family: operators, conventions, cases and mistakes are found.
 
 One thing differs from a command: the pure functions of an operator (its inputs, its reference) are
@@ -17,17 +17,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-import k3check.operators
-from k3check.operators import planning
-from k3check.operators.base import PROFILES, Recipe, rounding
-from k3check.operators.candidates import choose_recipe
-from k3check.report.model import Confidence, Finding, Outcome
-from k3check.run.request import CandidateSpec, OpsRequest
+import k3check.checking
+from k3check.checking import planning
+from k3check.checking.candidates import choose_recipe
+from k3check.model import Confidence, Finding, Outcome
+from k3check.nouns.case import PROFILES
+from k3check.nouns.recipe import Recipe, rounding
+from k3check.nouns.request import CandidateSpec, OpsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from k3check.operators.base import Check, Fault, Operator, Tensors
+    from k3check.nouns.check import Check
+    from k3check.nouns.fault import Fault
+    from k3check.nouns.operator import Operator
+    from k3check.nouns.tensors import Tensors
 
 
 #: seconds for a search within :func:`remembering`
@@ -200,7 +204,7 @@ def run(
     operator = operators()[form.operator]
     cases = {f"{operator.name}/{case.name}" for case in operator.cases}
     found: dict[str, Finding] = {}
-    for check in k3check.operators.plan(request, lambda _spec, _directory: target):
+    for check in k3check.checking.plan(request, lambda _spec, _directory: target):
         if own and check.id not in cases:
             continue
         try:

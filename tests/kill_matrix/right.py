@@ -13,8 +13,8 @@ from tests.kill_matrix.matrix import Form, candidate_with, distinct_semantics, o
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from k3check.operators.base import Operator
-    from k3check.report.model import Finding
+    from k3check.model import Finding
+    from k3check.nouns.operator import Operator
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 CHUNK_SIZES = (16, 32, 64, 128)

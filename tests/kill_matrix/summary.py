@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from k3check.report.model import Confidence
+from k3check.model import Confidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from k3check.operators.planning import families
+from k3check.operators import families
 
 ROOT = Path(__file__).parents[2]
 

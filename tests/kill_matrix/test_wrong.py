@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from k3check.operators.planning import families
+from k3check.operators import families
 from tests.kill_matrix.matrix import (
     Form,
     candidate_with,

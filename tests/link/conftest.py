@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from k3check.link.diagnosis import Hit
+    from k3check.model import Finding
     from k3check.report.listener import Listener
-    from k3check.report.model import Finding
     from tests.link.catalogue import Fixture
 
 CANARY = "sk-canary-7Qm2vX9pLw4Zt8Kd3Rf6"

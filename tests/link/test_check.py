@@ -12,8 +12,8 @@ from k3check.errors import UsageError
 from k3check.link import check, probe_names
 from k3check.link.demo import DemoServer
 from k3check.link.request import LinkRequest, Secret
+from k3check.model import Finding, Outcome
 from k3check.report.listener import Silent
-from k3check.report.model import Finding, Outcome
 from tests.link.catalogue import APP, NONCE, error
 from tests.link.conftest import CANARY
 from tests.link.faulty import Connection, FaultyServer, Request, answer, closed_port, http

@@ -16,8 +16,8 @@ from k3check.link import check, clock
 from k3check.link.exchange import Failure, FailureKind, Stage
 from k3check.link.request import LinkRequest, Secret
 from k3check.link.urls import Base
+from k3check.model import Finding, Message, Outcome
 from k3check.report.listener import Silent
-from k3check.report.model import Finding, Message, Outcome
 from tests.link.catalogue import DONE, END, ROLE, TEXT, THINK
 from tests.link.conftest import CANARY
 from tests.link.faulty import FaultyServer, answer, http, sse

@@ -14,8 +14,8 @@ from k3check import hints
 from k3check.link import check, lint
 from k3check.link.request import LinkRequest, Secret
 from k3check.link.urls import Base
+from k3check.model import Outcome
 from k3check.report.listener import Silent
-from k3check.report.model import Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path

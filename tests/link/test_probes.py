@@ -13,8 +13,8 @@ from k3check.link import check, cost
 from k3check.link.demo import DemoServer
 from k3check.link.probes.agent import Workshop
 from k3check.link.request import LinkRequest, Secret
+from k3check.model import Finding, Outcome
 from k3check.report.listener import Silent
-from k3check.report.model import Finding, Outcome
 from tests.link.catalogue import DONE, error, usage
 from tests.link.conftest import CANARY
 from tests.link.faulty import Connection, FaultyServer, Request, answer, chunk, http, sse

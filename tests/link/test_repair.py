@@ -13,8 +13,8 @@ from k3check.link import check
 from k3check.link.redact import Redactor
 from k3check.link.repair import Change, changes, diff, repairs, write
 from k3check.link.request import request_from
+from k3check.model import Confidence, Diagnosis, Finding, Outcome
 from k3check.report.listener import Silent
-from k3check.report.model import Confidence, Diagnosis, Finding, Outcome
 from tests.link.catalogue import error
 from tests.link.conftest import CANARY
 from tests.link.faulty import FaultyServer, http

@@ -14,16 +14,16 @@ import pytest
 
 from k3check.link import check
 from k3check.link.request import LinkRequest, Secret
+from k3check.model import Report
 from k3check.report.formats import Options, render
 from k3check.report.listener import Silent
-from k3check.report.model import Report
 from tests.link import catalogue
 from tests.link.catalogue import error
 from tests.link.conftest import CANARY
 from tests.link.faulty import Connection, FaultyServer, Request, answer, http, sse
 
 if TYPE_CHECKING:
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 TIMEOUT_S = 1.0
 

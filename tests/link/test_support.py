@@ -11,9 +11,9 @@ from k3check.link import check, support
 from k3check.link.demo import DemoServer
 from k3check.link.request import LinkRequest, Secret
 from k3check.link.support import environment, summary
+from k3check.model import Finding, Report
 from k3check.report.formats import Options, Verbosity, render
 from k3check.report.listener import Silent
-from k3check.report.model import Finding, Report
 from k3check.report.saved import parse
 from k3check.report.terminal import Look
 from tests.link.catalogue import error

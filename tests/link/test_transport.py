@@ -19,7 +19,7 @@ from tests.link.faulty import Connection, FaultyServer, Request, answer, http
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 
 def run(**fields: Any) -> Finding:

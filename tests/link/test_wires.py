@@ -14,8 +14,8 @@ from k3check.link.answers import usage_of
 from k3check.link.demo import DemoServer
 from k3check.link.demo_history import as_chat
 from k3check.link.request import LinkRequest, Secret
+from k3check.model import Finding, Outcome
 from k3check.report.listener import Silent
-from k3check.report.model import Finding, Outcome
 from tests.link import catalogue as c
 from tests.link.conftest import CANARY
 from tests.link.faulty import FaultyServer, Request, answer, chunk, http, sse

@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
-from k3check.operators.base import Recipe
-from k3check.operators.planning import families, make_plan
-from k3check.operators.visibility import visibility
-from k3check.run.candidate_error import guarded
-from k3check.run.request import CandidateSpec, OpsRequest
+from k3check.checking.planning import make_plan
+from k3check.nouns.candidate_error import guarded
+from k3check.nouns.recipe import Recipe
+from k3check.nouns.request import CandidateSpec, OpsRequest
+from k3check.operators import families
+from tests.kill_matrix.visibility import visibility
 
 #: what a claimed mistake must be visible by, in units of the limit
 VISIBLE = 5.0

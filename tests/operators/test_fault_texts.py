@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from k3check import hints
+from k3check.nouns.recipe import Recipe
+from k3check.operators import families
 from k3check.operators.attn_res.stack import FAULTS
-from k3check.operators.base import Recipe
-from k3check.operators.planning import families
 
 
 def every_fault():

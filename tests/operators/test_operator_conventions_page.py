@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from k3check.checking.from_config import OpsOptions, request
+from k3check.checking.planning import make_plan
+from k3check.checking.recognition import recognise
 from k3check.config.load import load
-from k3check.operators.planning import families, make_plan
-from k3check.operators.recognition import parameters_of, recognise
-from k3check.run.from_config import OpsOptions, request
-from k3check.run.request import CandidateSpec
+from k3check.nouns.request import CandidateSpec
+from k3check.nouns.signature import parameters_of
+from k3check.operators import families
 from tests.operators.attn_res import test_conventions as attn_res
 from tests.operators.conv import test_conv as conv
 from tests.operators.harness import operator_of

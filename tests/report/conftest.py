@@ -8,7 +8,7 @@ import pytest
 
 from k3check import hints
 from k3check.hints import Entry
-from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome, Report
+from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome, Report
 
 
 def _entry(code: str, slug: str, title: str, fix: str, zh: tuple[str, str]) -> Entry:

@@ -13,8 +13,8 @@ import pytest
 from rich.cells import cell_len
 
 from k3check import hints
+from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome, Report
 from k3check.report.formats import FORMATS, Options, Verbosity, render
-from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome, Report
 from k3check.report.saved import parse
 from k3check.report.terminal import Look
 

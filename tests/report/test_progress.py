@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from k3check.report.progress import Progress
 
 if TYPE_CHECKING:
-    from k3check.report.model import Report
+    from k3check.model import Report
 
 
 class Terminal(io.StringIO):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from k3check.report.model import Report
+    from k3check.model import Report
 
 
 def test_a_report_survives_the_round_trip(report: Report) -> None:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from k3check.report.clean import clean, number, one_line, plain, seconds
+from k3check.plain import clean, number, one_line, plain, seconds
 from k3check.report.sparkline import pool, sparkline
 from k3check.report.terminal import look, to_ascii, write
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from k3check.config.document import Document, Path_
     from k3check.config.source import Source
     from k3check.errors import UsageError
-    from k3check.report.model import Message
+    from k3check.model import Message
 
 # The keys of a file as a tree: a leaf is our dotted key, None is a key that is not read.
 Tree: TypeAlias = "dict[str, Tree | str | None]"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.config.dialects.base import Reading, Value, table_dialect
 from k3check.config.pick import text
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from k3check.config.dialects.base import Dialect, Reading, Value, table
 from k3check.config.pick import picked, preferred, several, text
 from k3check.config.references import SECRETS
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

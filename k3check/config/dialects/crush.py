@@ -8,7 +8,7 @@ from k3check.config.dialects import kimi_code
 from k3check.config.dialects.base import Dialect, Reading, Value, table
 from k3check.config.pick import picked, preferred, several, text
 from k3check.config.references import BARE, BRACED, COMMAND
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from k3check.config.dialects.base import Dialect, Reading, Value
 from k3check.config.document import Document, Position
 from k3check.config.references import BARE, BRACED
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from k3check.config import model_map
 from k3check.config.dialects.base import Dialect, Reading, Value, table
 from k3check.config.pick import picked
-from k3check.report.model import Message
+from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

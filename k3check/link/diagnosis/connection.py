@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from k3check.link.diagnosis.row import Heals, Level, Phase, Row, Tier
 from k3check.link.exchange import Ended, FailureKind, Stage
-from k3check.report.model import Confidence
+from k3check.model import Confidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from k3check.link.diagnosis.row import Heals, Level, Phase, Row, Tier
-from k3check.report.model import Confidence
+from k3check.model import Confidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any
 
-from k3check.report.model import Confidence
+from k3check.model import Confidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

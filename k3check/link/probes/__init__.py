@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from k3check.link.request import LinkRequest
     from k3check.link.session import Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 
 @dataclass(frozen=True)

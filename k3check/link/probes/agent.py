@@ -13,12 +13,12 @@ from k3check.link.gate import NAMES
 from k3check.link.jsonsafe import get
 from k3check.link.probes import Cost, Probe
 from k3check.link.turns import FIELD, answered, opening
-from k3check.report.model import Confidence, Diagnosis
+from k3check.model import Confidence, Diagnosis
 
 if TYPE_CHECKING:
     from k3check.link.asking import Asked
     from k3check.link.session import Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "an agent's loop with tools"
 _FILE = "config.json"

@@ -9,11 +9,11 @@ from k3check.link.findings import finding, of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
 from k3check.link.probes.needle import context
-from k3check.report.model import Confidence, Diagnosis, Message, Outcome
+from k3check.model import Confidence, Diagnosis, Message, Outcome
 
 if TYPE_CHECKING:
     from k3check.link.session import Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "the same prefix twice"
 PREFIX_TOKENS = 4096

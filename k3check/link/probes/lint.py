@@ -10,11 +10,11 @@ from k3check.link.findings import finding
 from k3check.link.probes import Probe
 from k3check.link.problem import Severity
 from k3check.link.redact import MASK
-from k3check.report.model import Confidence, Diagnosis, Message, Outcome
+from k3check.model import Confidence, Diagnosis, Message, Outcome
 
 if TYPE_CHECKING:
     from k3check.link.session import Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "settings: base URL, key, model"
 # A run of the default probes needs no announcement.

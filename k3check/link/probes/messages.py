@@ -9,7 +9,7 @@ from k3check.link.probes import Cost, Probe
 
 if TYPE_CHECKING:
     from k3check.link.session import Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "one request to /v1/messages"
 

@@ -11,11 +11,11 @@ from k3check.link.findings import evidence, finding, of_asked
 from k3check.link.jsonsafe import get
 from k3check.link.lint import WINDOW
 from k3check.link.probes import Probe
-from k3check.report.model import Confidence, Diagnosis, Message, Outcome
+from k3check.model import Confidence, Diagnosis, Message, Outcome
 
 if TYPE_CHECKING:
     from k3check.link.session import Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "the list of models"
 # Many vendors offer no list: that says nothing about chatting.

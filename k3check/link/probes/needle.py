@@ -9,11 +9,11 @@ from k3check.link.asking import DEFAULT_OUTPUT, LIMITS, ask, request_body, strea
 from k3check.link.findings import of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
-from k3check.report.model import Confidence, Diagnosis
+from k3check.model import Confidence, Diagnosis
 
 if TYPE_CHECKING:
     from k3check.link.session import Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "a fact at the start of a long context"
 _NAME = "MAX_RETRY_COUNT"

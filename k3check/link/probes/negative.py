@@ -10,11 +10,11 @@ from k3check.link.asking import post, question, request_body
 from k3check.link.findings import evidence, finding
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
-from k3check.report.model import Confidence, Diagnosis, Message, Outcome
+from k3check.model import Confidence, Diagnosis, Message, Outcome
 
 if TYPE_CHECKING:
     from k3check.link.session import Result, Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "a wrong key and a wrong model"
 _WRONG_KEY = ("auth.", "access.", "quota.user")

@@ -16,11 +16,11 @@ from k3check.link.asking import Asked, post
 from k3check.link.findings import evidence, finding, of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
-from k3check.report.model import Confidence, Diagnosis, Message, Outcome
+from k3check.model import Confidence, Diagnosis, Message, Outcome
 
 if TYPE_CHECKING:
     from k3check.link.session import Result, Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "tokens of a known prompt"
 MESSAGES = [{"role": "assistant", "content": "你好"}]

@@ -9,11 +9,11 @@ from k3check.link.diagnosis.requests import OFFICIAL, named_field
 from k3check.link.findings import evidence, finding, of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
-from k3check.report.model import Message, Outcome
+from k3check.model import Message, Outcome
 
 if TYPE_CHECKING:
     from k3check.link.session import Result, Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "parameters that K3 refuses"
 # One value for each parameter that the official service answers with 400.

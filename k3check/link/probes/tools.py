@@ -11,7 +11,7 @@ from k3check.link.probes import Cost, Probe
 
 if TYPE_CHECKING:
     from k3check.link.session import Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "a tool call with a nested schema"
 

@@ -9,11 +9,11 @@ from k3check.link.exchange import Call, Exchange
 from k3check.link.findings import diagnosis, finding
 from k3check.link.probes import Probe
 from k3check.link.transport import direct, walk
-from k3check.report.model import Message, Outcome
+from k3check.model import Message, Outcome
 
 if TYPE_CHECKING:
     from k3check.link.session import Session
-    from k3check.report.model import Finding
+    from k3check.model import Finding
 
 _TITLE = "name, connection, TLS"
 _SOON_DAYS = 14

@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING
 import torch
 
 from k3check.compare.metrics import relative_l2
+from k3check.model import Finding, Message, Outcome
+from k3check.nouns.check import Check
+from k3check.nouns.tensors import generator
 from k3check.operators.attn_res import stack_check
 from k3check.operators.attn_res.stack import small_stack
 from k3check.operators.attn_res.stack_check import skip
-from k3check.operators.base import Check, generator
-from k3check.report.model import Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from k3check.operators.base import Candidate
-    from k3check.run.request import OpsRequest
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.request import OpsRequest
 
     #: (x [T, D], bank of earlier blocks' outputs) -> [T, D]
     Block = Callable[[torch.Tensor, Sequence[torch.Tensor]], torch.Tensor]

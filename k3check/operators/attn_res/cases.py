@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from k3check.operators.base import Case, Tensors, generator
+from k3check.nouns.case import Case
+from k3check.nouns.tensors import Tensors, generator
 
 if TYPE_CHECKING:
+    from k3check.nouns.recipe import Recipe
     from k3check.operators.attn_res.semantics import AttnResInterface, AttnResSemantics
-    from k3check.operators.base import Recipe
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from k3check.operators.arguments import taken
+from k3check.nouns.arguments import taken
+from k3check.nouns.convention import Binding, Convention, Example
 from k3check.operators.attn_res.semantics import AttnResInterface
-from k3check.operators.base import Binding, Convention, Example, Tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from k3check.nouns.tensors import Tensors
 
 MANY = frozenset({"mix"})
 #: Slots of a preallocated bank, as in vLLM.

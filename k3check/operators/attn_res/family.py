@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from k3check.nouns.check import Family
+from k3check.nouns.operator import Operator, Output
 from k3check.operators.attn_res import (
     article,
     candidate,
@@ -12,7 +14,6 @@ from k3check.operators.attn_res import (
     reference,
 )
 from k3check.operators.attn_res.semantics import SEMANTICS
-from k3check.operators.base import Family, Operator, Output
 
 # The width is no axis of parts: a channel that happens to be near zero in each of a few tokens has
 # no relative error worth judging, and one of 7168 always is.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from k3check.operators.base import Fault
+from k3check.nouns.fault import Fault
 
 if TYPE_CHECKING:
+    from k3check.nouns.recipe import Recipe
     from k3check.operators.attn_res.semantics import AttnResInterface, AttnResSemantics
-    from k3check.operators.base import Recipe
 
 #: code, slug after ``attnres.``, change of the semantics
 _CHANGES: tuple[tuple[int, str, dict[str, Any]], ...] = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.operators import common_properties as common
-from k3check.operators.along import Along
 from k3check.operators.attn_res.cases import MixSpec
+from k3check.properties import common
+from k3check.properties.along import Along
 
 if TYPE_CHECKING:
     from k3check.operators.attn_res.semantics import AttnResInterface

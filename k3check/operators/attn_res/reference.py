@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.operators.base import EXACT, Arithmetic, Tensors
+from k3check.nouns.recipe import EXACT, Arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from k3check.nouns.tensors import Tensors
     from k3check.operators.attn_res.semantics import AttnResInterface, AttnResSemantics
 
 BLOCK = 64

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.nouns.fault import Fault
+from k3check.nouns.recipe import EXACT, Arithmetic
+from k3check.nouns.tensors import generator
 from k3check.operators.attn_res.reference import evaluate
 from k3check.operators.attn_res.semantics import (
     K3,
@@ -20,10 +23,9 @@ from k3check.operators.attn_res.semantics import (
     AttnResSemantics,
     StackSemantics,
 )
-from k3check.operators.base import EXACT, Arithmetic, Fault, generator
 
 if TYPE_CHECKING:
-    from k3check.operators.base import Tensors
+    from k3check.nouns.tensors import Tensors
 
 #: every structural case: four whole blocks, a partial one, and the boundary in between
 LAYERS, BLOCK = 13, 3

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from k3check.compare.metrics import relative_l2
+from k3check.compare.twice import LOUD
 from k3check.compare.verdict import FACTOR, floor
+from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome
+from k3check.nouns.recipe import EXACT, rounding
 from k3check.operators.attn_res import candidate as builtin
 from k3check.operators.attn_res.semantics import K3, AttnResSemantics
 from k3check.operators.attn_res.stack import (
@@ -22,14 +25,12 @@ from k3check.operators.attn_res.stack import (
     small_stack,
     walk,
 )
-from k3check.operators.base import EXACT, rounding
-from k3check.operators.twice import LOUD
-from k3check.report.model import Confidence, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from k3check.operators.base import Candidate, Recipe
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.recipe import Recipe
 
     WholeStack = Callable[[Stack, Callable[[int, torch.Tensor], torch.Tensor]], torch.Tensor]
 

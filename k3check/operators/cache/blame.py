@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from k3check.model import Confidence, Diagnosis, Message
 from k3check.operators.cache.layers import (
     BASELINE,
     CANDIDATE,
@@ -22,17 +23,16 @@ from k3check.operators.cache.layers import (
 )
 from k3check.operators.cache.pieces import Track, wrongs
 from k3check.operators.cache.resume import Limits, distance, gaps, last_token, resume
-from k3check.report.model import Confidence, Diagnosis, Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import torch
 
+    from k3check.model import Finding
     from k3check.operators.cache.layers import Layer, Runner
     from k3check.operators.cache.pieces import Wrong
     from k3check.operators.cache.resume import Point
-    from k3check.report.model import Finding
 
 UNKNOWN_SAVED, UNKNOWN_READ = "K3O-801", "K3O-802"
 POSITION = "K3O-807"

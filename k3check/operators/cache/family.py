@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from k3check.operators.base import Check, Family
+from k3check.model import Finding, Message, Outcome
+from k3check.nouns.check import Check, Family
 from k3check.operators.cache.blame import blamed
 from k3check.operators.cache.layers import CANDIDATE, KDA, KINDS, make_layers, missing_ability
 from k3check.operators.cache.resume import (
@@ -18,13 +19,12 @@ from k3check.operators.cache.resume import (
     points,
     resume,
 )
-from k3check.report.model import Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from k3check.operators.base import Candidate
-    from k3check.run.request import OpsRequest
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.request import OpsRequest
 
     #: (who computes the prefix, who continues) of every layer
     Row = tuple[tuple[Candidate, Candidate], ...]

@@ -11,27 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.abilities import why_not
-from k3check.operators.base import (
-    EXACT,
-    Arithmetic,
-    Candidate,
-    Case,
-    generator,
-    rounding,
-    to_device,
-)
-from k3check.operators.compare_case import baseline_of
+from k3check.compare.twice import of_shape
+from k3check.nouns.abilities import why_not
+from k3check.nouns.call import baseline_of
+from k3check.nouns.case import Case
+from k3check.nouns.recipe import EXACT, Arithmetic, rounding
+from k3check.nouns.tensors import generator, to_device
 from k3check.operators.conv.cases import ConvSpec
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.mla.cases import MlaSpec
-from k3check.operators.threads import users_number
-from k3check.operators.twice import of_shape
+from k3check.threads import users_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from k3check.operators.base import Tensors
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.tensors import Tensors
 
     Shape = tuple[int, ...]
 

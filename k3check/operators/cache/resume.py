@@ -15,6 +15,7 @@ import torch
 
 from k3check.compare.metrics import relative_l2
 from k3check.compare.verdict import FACTOR, floor, handed_over
+from k3check.model import Message, Outcome
 from k3check.operators.cache.layers import (
     BASELINE,
     KDA,
@@ -23,13 +24,12 @@ from k3check.operators.cache.layers import (
     by_arithmetic,
     walk,
 )
-from k3check.report.model import Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from k3check.model import Finding
     from k3check.operators.cache.layers import Layer, Runner
-    from k3check.report.model import Finding
 
 #: Prefix lengths: a multiple of every usual chunk, the middle of a chunk, a single token.
 PREFIXES = (64, 100, 1)

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.arguments import able, taken
-from k3check.operators.base import Binding, Convention, Example, Tensors
+from k3check.nouns.arguments import able, taken
+from k3check.nouns.convention import Binding, Convention, Example
+from k3check.nouns.returned import parts
 from k3check.operators.conv.semantics import ConvInterface
-from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from k3check.nouns.tensors import Tensors
 
 STATE = ("initial_state", "final_state")
 OURS = {**dict.fromkeys(STATE, ("initial_state",)), "packed": ("cu_seqlens",)}

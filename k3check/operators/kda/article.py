@@ -13,22 +13,26 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from k3check.checking.one_case import compare_case
 from k3check.compare.metrics import relative_l2
-from k3check.operators.base import EXACT, Candidate, Case, Check, generator
-from k3check.operators.compare_case import compare_case
+from k3check.memory import available_bytes, readable
+from k3check.model import Finding, Message, Outcome
+from k3check.nouns.case import Case
+from k3check.nouns.check import Check
+from k3check.nouns.recipe import EXACT
+from k3check.nouns.tensors import generator
 from k3check.operators.kda import candidate as builtin
 from k3check.operators.kda.calling import outputs_of
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.conventions import ACTIVATED
 from k3check.operators.kda.reference import evaluate
 from k3check.operators.kda.semantics import ARTICLE
-from k3check.operators.memory import available_bytes, readable
-from k3check.report.model import Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from k3check.run.request import OpsRequest
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.request import OpsRequest
 
 #: The article's numbers.
 STEP_AGREEMENT = 1e-5

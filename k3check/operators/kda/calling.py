@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.operators.compare_case import call
-from k3check.operators.twice import of_shape
+from k3check.compare.twice import of_shape
+from k3check.nouns.call import call
 
 if TYPE_CHECKING:
-    from k3check.operators.base import Candidate, Tensors
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.tensors import Tensors
 
 
 def outputs_of(candidate: Candidate, inputs: Tensors) -> Tensors:

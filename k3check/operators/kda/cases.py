@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from k3check.operators.base import Case, Tensors, generator
+from k3check.nouns.case import Case
+from k3check.nouns.lengths import in_multiples
+from k3check.nouns.tensors import Tensors, generator
 from k3check.operators.kda.sees import SEES
-from k3check.operators.lengths import in_multiples
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from k3check.operators.base import Arithmetic
+    from k3check.nouns.recipe import Arithmetic
     from k3check.operators.kda.reference import Sequence
     from k3check.operators.kda.semantics import KdaSemantics
 

@@ -7,7 +7,9 @@ from functools import partial
 
 import torch
 
-from k3check.operators.base import Arithmetic, Family, Operator, Output, Recipe, rounding
+from k3check.nouns.check import Family
+from k3check.nouns.operator import Operator, Output
+from k3check.nouns.recipe import Arithmetic, Recipe, rounding
 from k3check.operators.kda import (
     article,
     candidate,

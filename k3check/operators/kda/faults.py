@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import Fault
-from k3check.operators.common_faults import output_faults
+from k3check.nouns.fault import Fault
 from k3check.operators.kda.gate import LN2
+from k3check.operators.kda.returned_faults import output_faults
 
 if TYPE_CHECKING:
-    from k3check.operators.base import Recipe
+    from k3check.nouns.recipe import Recipe
     from k3check.operators.kda.semantics import KdaInterface, KdaSemantics
 
 #: chunk sizes in use: FlashKDA and llama.cpp 16, fla 32 and 64, the article 128

@@ -64,7 +64,7 @@ def log_decay(
         raw: [B, T, HV, K].
         A_log: [HV] or longer, None for a rate of one.
         dt_bias: [HV, K] or [HV * K], None for no bias.
-        coarse_log: see :class:`k3check.operators.base.Arithmetic`.
+        coarse_log: see :class:`k3check.nouns.recipe.Arithmetic`.
 
     Returns:
         [B, T, HV, K] in ``raw``'s dtype.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.operators.base import Fault
-from k3check.operators.common_faults import output_faults
+from k3check.nouns.fault import Fault
 from k3check.operators.kda import faults as kda
+from k3check.operators.kda.returned_faults import output_faults
 
 if TYPE_CHECKING:
-    from k3check.operators.base import Recipe
+    from k3check.nouns.recipe import Recipe
     from k3check.operators.kda.gate_operator import GateInterface
     from k3check.operators.kda.semantics import KdaSemantics
 

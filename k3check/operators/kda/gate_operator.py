@@ -7,27 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from k3check.operators import common_properties as common
-from k3check.operators.along import Along
-from k3check.operators.arguments import taken
-from k3check.operators.base import (
-    EXACT,
-    Arithmetic,
-    Binding,
-    Case,
-    Convention,
-    Example,
-    Operator,
-    Output,
-    Recipe,
-    Tensors,
-    generator,
-)
+from k3check.model import Message
+from k3check.nouns.arguments import taken
+from k3check.nouns.case import Case
+from k3check.nouns.convention import Binding, Convention, Example
+from k3check.nouns.operator import Operator, Output
+from k3check.nouns.recipe import EXACT, Arithmetic, Recipe
+from k3check.nouns.tensors import Tensors, generator
 from k3check.operators.kda import candidate, gate_faults
 from k3check.operators.kda import gate as front
 from k3check.operators.kda.sees import GATE_SEES
 from k3check.operators.kda.semantics import SEMANTICS, KdaSemantics
-from k3check.report.model import Message
+from k3check.properties import common
+from k3check.properties.along import Along
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.compare import agreement
 from k3check.compare.metrics import relative_l2
 from k3check.compare.verdict import FACTOR, floor
-from k3check.operators import agreement
-from k3check.operators.base import EXACT, rounding
-from k3check.operators.compare_case import baseline_of
-from k3check.report.model import Message, Outcome
+from k3check.model import Message, Outcome
+from k3check.nouns.call import baseline_of
+from k3check.nouns.recipe import EXACT, rounding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from k3check.operators.base import Arithmetic, Candidate, Tensors
-    from k3check.report.model import Finding
+    from k3check.model import Finding
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.recipe import Arithmetic
+    from k3check.nouns.tensors import Tensors
 
 
 @dataclass(frozen=True)

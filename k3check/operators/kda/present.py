@@ -9,7 +9,8 @@ import torch
 from k3check.operators.kda import gate as front
 
 if TYPE_CHECKING:
-    from k3check.operators.base import Recipe, Tensors
+    from k3check.nouns.recipe import Recipe
+    from k3check.nouns.tensors import Tensors
     from k3check.operators.kda.semantics import KdaInterface, KdaSemantics
 
 

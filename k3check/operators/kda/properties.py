@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.compare import agreement
+from k3check.compare.twice import LOUD, inputs_of
 from k3check.compare.verdict import handed_over
-from k3check.operators import agreement
-from k3check.operators import common_properties as common
-from k3check.operators.along import Along, Watched, shuffled
-from k3check.operators.base import EXACT, Candidate, Property
+from k3check.model import Finding, Message, Outcome
+from k3check.nouns.candidate_error import CandidateError
+from k3check.nouns.operator import Candidate, Property
+from k3check.nouns.recipe import EXACT
 from k3check.operators.kda.calling import outputs_of
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.pairs import Bits, Pair, judge_pair, limits
-from k3check.operators.twice import LOUD, inputs_of
-from k3check.report.model import Finding, Message, Outcome
-from k3check.run.candidate_error import CandidateError
+from k3check.properties import common
+from k3check.properties.along import Along, Watched, shuffled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from k3check.operators.base import Tensors
+    from k3check.nouns.tensors import Tensors
 
 SEQUENCE_INPUTS = ("q", "k", "v", "gate", "beta")
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.operators.base import EXACT, Arithmetic, Tensors
+from k3check.nouns.recipe import EXACT, Arithmetic
 from k3check.operators.kda import gate as front
 
 if TYPE_CHECKING:
+    from k3check.nouns.tensors import Tensors
     from k3check.operators.kda.semantics import KdaInterface, KdaSemantics
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from k3check.operators.base import Fault
+from k3check.nouns.fault import Fault
 
 if TYPE_CHECKING:
-    from k3check.operators.base import Recipe
+    from k3check.nouns.recipe import Recipe
     from k3check.operators.mla.semantics import MlaInterface, MlaSemantics
 
 _CHANGES: tuple[tuple[int, str, dict[str, Any]], ...] = (

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.operators import common_properties as common
-from k3check.operators.along import Along
+from k3check.compare.twice import Same, inputs_of, outputs_of
 from k3check.operators.mla.cases import MlaSpec
-from k3check.operators.twice import Same, inputs_of, outputs_of
+from k3check.properties import common
+from k3check.properties.along import Along
 
 if TYPE_CHECKING:
-    from k3check.operators.base import Candidate, Tensors
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.tensors import Tensors
     from k3check.operators.mla.semantics import MlaInterface
 
 SPEC = MlaSpec()

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
-from k3check.operators.base import EXACT, Arithmetic, Tensors, rounding
+from k3check.nouns.recipe import EXACT, Arithmetic, rounding
 
 if TYPE_CHECKING:
-    from k3check.operators.base import Recipe
+    from k3check.nouns.recipe import Recipe
+    from k3check.nouns.tensors import Tensors
     from k3check.operators.mla.semantics import MlaInterface, MlaSemantics
 
 ROPE_BASE = 10000.0

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.operators.base import Check, generator
-from k3check.operators.compare_case import call
-from k3check.report.model import Finding, Message, Outcome
+from k3check.model import Finding, Message, Outcome
+from k3check.nouns.call import call
+from k3check.nouns.check import Check
+from k3check.nouns.tensors import generator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from k3check.operators.base import Candidate, Tensors
-    from k3check.run.request import OpsRequest
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.request import OpsRequest
+    from k3check.nouns.tensors import Tensors
 
     #: (x [T, D]) -> (ids [T, k], weights [T, E])
     Router = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int], Tensors]

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.arguments import able, taken
-from k3check.operators.base import Binding, Convention, Example, Tensors
+from k3check.nouns.arguments import able, taken
+from k3check.nouns.convention import Binding, Convention, Example
+from k3check.nouns.returned import parts
 from k3check.operators.moe.semantics import RouterInterface, SituInterface
-from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from k3check.nouns.tensors import Tensors
 
 OURS = {"renormalize": ("renormalize",), "scaling": ("scaling",)}
 SCALED = {"scaling": ("routed_scaling_factor",)}

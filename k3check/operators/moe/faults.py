@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from k3check.operators.base import Fault
+from k3check.nouns.fault import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from k3check.operators.base import Recipe
+    from k3check.nouns.recipe import Recipe
     from k3check.operators.moe.semantics import (
         LatentInterface,
         LatentSemantics,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.operators.base import EXACT, Arithmetic, Tensors
+from k3check.nouns.recipe import EXACT, Arithmetic
 from k3check.operators.moe.semantics import SituSemantics
 from k3check.operators.moe.situ import BETA, LINEAR_BETA, situ
 
 if TYPE_CHECKING:
+    from k3check.nouns.tensors import Tensors
     from k3check.operators.moe.semantics import LatentInterface, LatentSemantics
 
 ACTIVATIONS = {

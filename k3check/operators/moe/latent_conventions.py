@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.arguments import taken
-from k3check.operators.base import Binding, Convention, Example, Tensors
+from k3check.nouns.arguments import taken
+from k3check.nouns.convention import Binding, Convention, Example
 from k3check.operators.moe.semantics import LatentInterface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from k3check.nouns.tensors import Tensors
 
 CORE = LatentInterface(core=True, supports=frozenset())
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from k3check.compare.sets import SCORES
-from k3check.operators import common_properties as common
-from k3check.operators.along import Along
 from k3check.operators.moe.latent_cases import LatentSpec
 from k3check.operators.moe.router_cases import RouterSpec
 from k3check.operators.moe.situ_cases import SituSpec
+from k3check.properties import common
+from k3check.properties.along import Along
 
 # What is compared of a choice is the weight that each expert has: ids without order say the same.
 ROUTED = {"ids": 0, "weights": 0, SCORES: 0}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.operators.base import Binding, Convention, Example, Tensors
+from k3check.nouns.convention import Binding, Convention, Example
 from k3check.operators.mxfp4.semantics import Mxfp4Interface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from k3check.nouns.tensors import Tensors
 
     Bind = Callable[[frozenset[str] | None, Mapping[str, Any]], Binding]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from k3check.operators import common_properties as common
-from k3check.operators.along import Along
 from k3check.operators.mxfp4.cases import PackedSpec
+from k3check.properties import common
+from k3check.properties.along import Along
 
 SPEC = PackedSpec()
 ROWS = Along(SPEC, {"packed": 0, "scale": 0, "blocks": 0}, {"output": 0})

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.operators.base import Case, Tensors, generator
+from k3check.nouns.case import Case
+from k3check.nouns.tensors import Tensors, generator
 
 if TYPE_CHECKING:
-    from k3check.operators.base import Recipe
+    from k3check.nouns.recipe import Recipe
     from k3check.operators.norm.semantics import NormInterface, NormSemantics
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from k3check.operators.base import Family, Operator, Output
+from k3check.nouns.check import Family
+from k3check.nouns.operator import Operator, Output
 from k3check.operators.norm import candidate, cases, conventions, faults, properties, reference
 from k3check.operators.norm.semantics import SEMANTICS
 

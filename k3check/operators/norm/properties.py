@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from k3check.operators import common_properties as common
-from k3check.operators.along import Along
 from k3check.operators.norm.cases import NormSpec
+from k3check.properties import common
+from k3check.properties.along import Along
 
 SPEC = NormSpec()
 TOKENS = Along(SPEC, {"x": 1, "gate": 1}, {"output": 1})

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
-from k3check.operators.base import EXACT, Arithmetic, Tensors
+from k3check.nouns.recipe import EXACT, Arithmetic
 
 if TYPE_CHECKING:
+    from k3check.nouns.tensors import Tensors
     from k3check.operators.norm.semantics import NormInterface, NormSemantics
 
 

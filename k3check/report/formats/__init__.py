@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from k3check.report.terminal import Look
 
 if TYPE_CHECKING:
-    from k3check.report.model import Report
+    from k3check.model import Report
 
 FORMATS = ("text", "json", "junit", "github", "markdown", "html")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.report.clean import one_line, seconds
+from k3check.model import Outcome
+from k3check.plain import one_line, seconds
 from k3check.report.formats.lines import details, warnings
-from k3check.report.model import Outcome
 from k3check.report.texts import (
     check_title,
     note_of,
@@ -17,8 +17,8 @@ from k3check.report.texts import (
 )
 
 if TYPE_CHECKING:
+    from k3check.model import Finding, Report
     from k3check.report.formats import Options
-    from k3check.report.model import Finding, Report
 
 
 def render(report: Report, options: Options) -> str:

@@ -7,9 +7,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from k3check import __version__
-from k3check.report.clean import clean, number, one_line, plain, seconds
+from k3check.model import Outcome
+from k3check.plain import clean, number, one_line, plain, seconds
 from k3check.report.formats.lines import metrics, paragraphs, warnings
-from k3check.report.model import Outcome
 from k3check.report.texts import (
     check_title,
     label,
@@ -24,8 +24,8 @@ from k3check.report.texts import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from k3check.model import Finding, Report
     from k3check.report.formats import Options
-    from k3check.report.model import Finding, Report
 
 _STYLE = """
 :root { color-scheme: light dark; --pass: #1a7f37; --fail: #cf222e; --near: #9a6700; }

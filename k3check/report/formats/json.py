@@ -11,14 +11,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from k3check import __version__
-from k3check.report.model import Outcome
+from k3check.model import Outcome
 from k3check.report.texts import fix_of, hint_of, note_of, slug_of, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from k3check.model import Finding, Message, Report
     from k3check.report.formats import Options
-    from k3check.report.model import Finding, Message, Report
 
 SCHEMA_VERSION = 1
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from k3check.report.clean import clean, one_line
+from k3check.model import Outcome
+from k3check.plain import clean, one_line
 from k3check.report.formats.lines import details, warnings
-from k3check.report.model import Outcome
 from k3check.report.texts import check_title, note_of, outcome_word, reason_of, title_of
 
 if TYPE_CHECKING:
+    from k3check.model import Finding, Report
     from k3check.report.formats import Options
-    from k3check.report.model import Finding, Report
 
 
 def render(report: Report, options: Options) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from k3check.hints.phrases import phrase
-from k3check.report.clean import clean, number, one_line, plain
-from k3check.report.model import TOGETHER, Message
+from k3check.model import TOGETHER, Message
+from k3check.plain import clean, number, one_line, plain
 from k3check.report.sparkline import sparkline
 from k3check.report.texts import (
     SavedDiagnosis,
@@ -24,7 +24,7 @@ from k3check.report.texts import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from k3check.report.model import Diagnosis, Finding
+    from k3check.model import Diagnosis, Finding
 
 _LEADS = 3
 _EVIDENCE_LINES = 12

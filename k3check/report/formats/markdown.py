@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from k3check import __version__
-from k3check.report.clean import one_line, seconds
+from k3check.model import Outcome
+from k3check.plain import one_line, seconds
 from k3check.report.formats.lines import paragraphs, warnings
-from k3check.report.model import Outcome
 from k3check.report.texts import (
     check_title,
     label,
@@ -23,8 +23,8 @@ from k3check.report.texts import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from k3check.model import Finding, Report
     from k3check.report.formats import Options
-    from k3check.report.model import Finding, Report
 
 _MARK = {
     Outcome.PASS: "✅",

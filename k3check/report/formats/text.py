@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from k3check import __version__
-from k3check.report.clean import one_line, plain, seconds
+from k3check.model import Outcome
+from k3check.plain import one_line, plain, seconds
 from k3check.report.formats import Verbosity
 from k3check.report.formats.lines import Paragraph, metrics, paragraphs, series, warnings
-from k3check.report.model import Outcome
 from k3check.report.repeats import ending
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from k3check.model import Finding, Message, Report
     from k3check.report.formats import Options
-    from k3check.report.model import Finding, Message, Report
 
 _SIGNS = {
     Outcome.PASS: ("✓", "green"),

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from k3check.model import Finding, Outcome
 from k3check.operators.attn_res import article
-from k3check.report.model import Finding, Outcome
 from tests.operators.harness import findings_for
 
 BLANK = Finding("attn_res/article", "attnres", "attn_res", "article", Outcome.PASS, "")

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from k3check.nouns.recipe import Recipe
 from k3check.operators.attn_res.reference import evaluate
 from k3check.operators.attn_res.semantics import K3, AttnResInterface
-from k3check.operators.base import Recipe
 from tests.operators.harness import DTYPES, VISIBLE, assert_passes, claims, operator_of, seen_by
 
 

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 import torch
 
+from k3check.model import Confidence, Finding, Outcome
+from k3check.nouns.recipe import Recipe
 from k3check.operators.attn_res import candidate, stack_check
 from k3check.operators.attn_res.stack import FAULTS, STACK, small_stack, walk
-from k3check.operators.base import Recipe
-from k3check.report.model import Confidence, Finding, Outcome
 from tests.operators.harness import findings_for
 
 BLANK = Finding("attn_res/stack-walk", "attnres", "attn_res", "stack-walk", Outcome.PASS, "")

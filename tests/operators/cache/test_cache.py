@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from k3check import hints
+from k3check.checking.planning import make_plan
+from k3check.nouns.request import CandidateSpec, OpsRequest
 from k3check.operators.cache import blame
 from k3check.operators.cache.layers import KINDS
 from k3check.operators.cache.pieces import boundary, moved_columns
 from k3check.operators.cache.resume import PREFIXES, points
 from k3check.operators.conv.candidate import short_conv
 from k3check.operators.kda import candidate as kda
-from k3check.operators.planning import make_plan
-from k3check.run.request import CandidateSpec, OpsRequest
 from tests.operators.cache.faulty import FAULTY, four_columns, kda_reading, kda_saving
 from tests.operators.harness import DTYPES, operator_of
 from tests.operators.kda.libraries import library

@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from k3check.operators.candidates import build_candidate
+from k3check.checking.candidates import build_candidate
+from k3check.model import Finding, Outcome
+from k3check.nouns.request import OpsRequest
 from k3check.operators.kda import article, candidate, family
-from k3check.report.model import Finding, Outcome
-from k3check.run.request import OpsRequest
 from tests.operators.harness import findings_for
 
 SETTINGS = {

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from k3check.compare.metrics import relative_l2
-from k3check.operators.base import Case
+from k3check.nouns.case import Case
 from k3check.operators.kda import candidate, cases
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.present import present

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from k3check.checking.from_config import OpsOptions, request
 from k3check.config.load import load
 from k3check.operators.kda.conventions import SEQUENCE_CONVENTIONS, STEP_CONVENTIONS
-from k3check.run.from_config import OpsOptions, request
 from tests.operators.harness import operator_of, plan_for
 
 ROOT = Path(__file__).parents[3]
@@ -73,8 +73,9 @@ def test_the_example_s_signature_fits(name):
 def test_the_example_s_signature_is_recognised(name):
     example = EVERY[name].example
     operator = operator_of(example.operator)
-    from k3check.operators.recognition import parameters_of, recognise
-    from k3check.run.request import CandidateSpec
+    from k3check.checking.recognition import recognise
+    from k3check.nouns.request import CandidateSpec
+    from k3check.nouns.signature import parameters_of
 
     function = callable_of(example)
     names, _ = parameters_of(function)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from k3check.operators.base import Arithmetic, Recipe
+from k3check.model import Outcome
+from k3check.nouns.recipe import Arithmetic, Recipe
 from k3check.operators.kda.candidate import kda_chunk, kda_recurrent
 from k3check.operators.kda.properties import SEQUENCE_PROPERTIES
-from k3check.report.model import Outcome
 from tests.operators.harness import findings_for, operator_of
 
 NAMES = [item.name for item in SEQUENCE_PROPERTIES]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k3check.compare.metrics import relative_l2
-from k3check.operators.base import Case
+from k3check.nouns.case import Case
 from k3check.operators.kda import cases
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.present import present

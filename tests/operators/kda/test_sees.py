@@ -7,11 +7,11 @@ from functools import cache
 import pytest
 import torch
 
-from k3check.operators.base import Recipe
+from k3check.nouns.recipe import Recipe
 from k3check.operators.kda.faults import CHUNKS
 from k3check.operators.kda.sees import SEES
-from k3check.operators.visibility import visibility
 from tests.kill_matrix.matrix import Form, remembered
+from tests.kill_matrix.visibility import visibility
 from tests.operators.harness import VISIBLE, operator_of
 
 OPERATORS = ("kda_gate", "kda_step", "kda_recurrent", "kda_chunk")

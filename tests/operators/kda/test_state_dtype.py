@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from k3check.model import Outcome
 from k3check.operators.kda.candidate import kda_chunk, kda_recurrent
-from k3check.report.model import Outcome
 from tests.operators.harness import plan_for
 
 TARGETS = {"kda_recurrent": kda_recurrent, "kda_chunk": kda_chunk}

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from k3check.operators.base import Recipe
+from k3check.nouns.recipe import Recipe
 from k3check.operators.mla.candidate import gated_mla
 from k3check.operators.mla.reference import evaluate
 from k3check.operators.mla.semantics import K3, MlaInterface

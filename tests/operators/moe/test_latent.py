@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from k3check.operators.base import Recipe
+from k3check.nouns.recipe import Recipe
 from k3check.operators.moe.latent import evaluate
 from k3check.operators.moe.semantics import LATENT, LatentInterface
 from tests.operators.harness import (

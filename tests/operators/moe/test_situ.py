@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from k3check.operators.base import Recipe
+from k3check.nouns.recipe import Recipe
 from k3check.operators.moe.semantics import SITU, SituInterface
 from k3check.operators.moe.situ import evaluate
 from tests.operators.harness import (

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from k3check.operators.base import Recipe
+from k3check.nouns.recipe import Recipe
 from k3check.operators.mxfp4.reference import evaluate
 from k3check.operators.mxfp4.semantics import OCP, ZERO, Mxfp4Interface
 from tests.operators.harness import (

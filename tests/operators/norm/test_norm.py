@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from k3check.operators.base import Recipe
+from k3check.nouns.recipe import Recipe
 from k3check.operators.norm.reference import evaluate
 from k3check.operators.norm.semantics import K3, NormInterface
 from tests.operators.harness import (

@@ -21,7 +21,7 @@ from k3check.operators.kda.conventions.ours import ACTIVATED, K3CHECK
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from k3check.operators.base import Convention
+    from k3check.nouns.convention import Convention
 
 #: Listed first, in this order; then every other one by name.
 FIRST = ("k3check", "k3check-activated", "fla")

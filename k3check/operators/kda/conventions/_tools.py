@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import ConventionBroken, Tensors
+from k3check.model import Message
+from k3check.nouns.convention import ConventionBroken
 from k3check.operators.kda.semantics import KdaInterface
-from k3check.report.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from k3check.nouns.tensors import Tensors
 
     Names = frozenset[str] | None
 

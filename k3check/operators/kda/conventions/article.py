@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import Binding, Convention, Example, Tensors
+from k3check.nouns.convention import Binding, Convention, Example
 from k3check.operators.kda.semantics import KdaInterface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from k3check.nouns.tensors import Tensors
 
 
 def _bind(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import Binding, Convention, Example, Tensors
+from k3check.model import Message
+from k3check.nouns.convention import Binding, Convention, Example
+from k3check.nouns.returned import parts
 from k3check.operators.kda.conventions._tools import ALL, flat, flipped, knows, no_article
 from k3check.operators.kda.semantics import KdaInterface
-from k3check.operators.returned import parts
-from k3check.report.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from k3check.nouns.tensors import Tensors
     from k3check.operators.kda.semantics import KdaSemantics
 
 #: Options of chunk_kda that fused_recurrent_kda takes without a word and does not read.

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import Binding, Convention, Example, Tensors
+from k3check.nouns.convention import Binding, Convention, Example
 from k3check.operators.kda.conventions._tools import flipped, no_article, state_shape, without
 from k3check.operators.kda.semantics import KdaInterface
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from k3check.nouns.tensors import Tensors
 
 #: The only head size, and the tokens after which the state is rounded and stored.
 DIM, CHUNK = 128, 16

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.operators.base import Binding, Convention, Example, Tensors
+from k3check.model import Message
+from k3check.nouns.convention import Binding, Convention, Example
+from k3check.nouns.returned import parts
 from k3check.operators.kda.conventions._tools import (
     Pool,
     check_padding,
@@ -18,11 +20,11 @@ from k3check.operators.kda.conventions._tools import (
     without,
 )
 from k3check.operators.kda.semantics import KdaInterface
-from k3check.operators.returned import parts
-from k3check.report.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from k3check.nouns.tensors import Tensors
 
 #: packed_kda_decode is made for K3 on eight devices.
 HEADS, DIM = 12, 128

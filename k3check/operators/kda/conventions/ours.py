@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.operators.arguments import able, taken
-from k3check.operators.base import Binding, Convention, Example, Tensors
+from k3check.nouns.arguments import able, taken
+from k3check.nouns.convention import Binding, Convention, Example
+from k3check.nouns.returned import parts
 from k3check.operators.kda.semantics import KdaInterface
-from k3check.operators.returned import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from k3check.nouns.tensors import Tensors
 
 ABILITIES = {
     "packed": ("cu_seqlens",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.operators.base import Binding, Convention, Example, Tensors
+from k3check.nouns.convention import Binding, Convention, Example
 from k3check.operators.kda.conventions._tools import (
     Pool,
     flat,
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import torch
+
+    from k3check.nouns.tensors import Tensors
 
 #: chunk_kda writes its output over v; the pool is the caller's too.
 MUTATES = frozenset({"initial_state", "v"})

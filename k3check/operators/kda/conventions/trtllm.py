@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.operators.base import Binding, Convention, Example
+from k3check.nouns.convention import Binding, Convention, Example
 from k3check.operators.kda.semantics import KdaInterface
 
 if TYPE_CHECKING:

@@ -1,0 +1,204 @@
+"""From a configuration and the command line's options to what is asked of the worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from k3check.checking import option_values as typed
+from k3check.config.problems import problem
+from k3check.model import BUILT_IN_ONLY, Message
+from k3check.nouns.names import OPERATORS
+from k3check.nouns.request import CandidateSpec, OpsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from k3check.config.load import Loaded
+    from k3check.model import Finding
+
+# The operators that are another function in another model; the others have one form.
+DIFFERING = ("kda_step", "kda_gate", "kda_recurrent", "kda_chunk")
+
+
+@dataclass(frozen=True)
+class OpsOptions:
+    """The options of ``k3check ops`` as they were typed; None or empty where they were not.
+
+    Attributes:
+        suites: the arguments.
+        operators: ``NAME=TARGET``, each.
+        conventions, semantics: ``NAME=VALUE`` for one operator, ``VALUE`` for all.
+        tolerance: ``auto`` or a number.
+        standard: a level of the dual-benchmark rule.
+        directory: where relative targets start.
+    """
+
+    suites: Sequence[str] = ()
+    operators: Sequence[str] = ()
+    conventions: Sequence[str] = ()
+    semantics: Sequence[str] = ()
+    dtype: str | None = None
+    state_dtype: str | None = None
+    device: str | None = None
+    tolerance: str | None = None
+    standard: str | None = None
+    timeout_s: float | None = None
+    seed: int | None = None
+    profile: str | None = None
+    directory: str = "."
+
+
+def request(loaded: Loaded, options: OpsOptions) -> OpsRequest:
+    """What the worker is asked to check; options override the configuration.
+
+    Without a suite, an operator that is configured (in the file, or by an option that names it)
+    is checked alone; with suites, everything in them is.
+
+    Raises:
+        UsageError: an unknown name, or a value that is not accepted.
+    """
+    suites = tuple(dict.fromkeys(typed.suite(name) for name in options.suites))
+    candidates = _named(_from_file(loaded), options)
+    model = loaded.config.model.semantics
+    default = _recipe(CandidateSpec("*", semantics=model), options)
+    candidates = {n: _of_model(spec, model) for n, spec in candidates.items()}
+    for value in typed.for_all("--semantics", options.semantics):
+        default = replace(default, semantics=value)
+        candidates = {n: replace(c, semantics=value) for n, c in candidates.items()}
+    for value in typed.for_all("--convention", options.conventions):
+        candidates = {
+            n: replace(c, convention=value) if c.target is not None else c
+            for n, c in candidates.items()
+        }
+    candidates = _conventions(_semantics(candidates, options, default), options)
+    base = OpsRequest()
+    return OpsRequest(
+        suites=suites,
+        candidates={name: _recipe(spec, options) for name, spec in candidates.items()},
+        only_configured=not suites and bool(candidates),
+        default=default,
+        profile=options.profile or base.profile,
+        seed=base.seed if options.seed is None else options.seed,
+        standard=options.standard,
+        tolerance=typed.tolerance(options.tolerance, loaded.config.validation.numerical_tolerance),
+        timeout_s=typed.timeout(
+            options.timeout_s, loaded.config.operators.values(), base.timeout_s
+        ),
+        directory=options.directory,
+        settings=loaded.config.settings(),
+    )
+
+
+def remarks(asked: OpsRequest) -> tuple[Message, ...]:
+    """What the reader must know about what was not checked."""
+    if not asked.only_configured:
+        return ()
+    names = ", ".join(asked.candidates)
+    suites = " ".join(dict.fromkeys(OPERATORS[name] for name in asked.candidates))
+    return (Message("K3C-090", {"names": names, "suites": suites}),)
+
+
+def noted(asked: OpsRequest, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; where no operator of the user's is among them, the first one says so.
+
+    It is a note of a check, so that a saved report and every format have it.
+    """
+    yours = {name for name, spec in asked.candidates.items() if spec.target is not None}
+    if not findings or any(finding.operator in yours for finding in findings):
+        return list(findings)
+    first, *rest = findings
+    return [replace(first, notes=(*first.notes, Message(BUILT_IN_ONLY))), *rest]
+
+
+def _from_file(loaded: Loaded) -> dict[str, CandidateSpec]:
+    """The operators that the configuration names, as it describes them."""
+    return {
+        name: CandidateSpec(
+            operator=name,
+            target=configured.target,
+            convention=configured.convention,
+            semantics=configured.semantics,
+            dtype=configured.dtype,
+            state_dtype=configured.state_dtype,
+            accumulate_dtype=configured.accumulate_dtype,
+            device=configured.device,
+            options=configured.options,
+            multiple_of=configured.multiple_of,
+            origin=str(loaded.origins[f"operators.{name}"]),
+        )
+        for name, configured in loaded.config.operators.items()
+    }
+
+
+def _of_model(spec: CandidateSpec, model: str | None) -> CandidateSpec:
+    """A candidate of the model that the configuration describes, unless it says which itself."""
+    if spec.semantics is not None or spec.operator not in DIFFERING:
+        return spec
+    return replace(spec, semantics=model)
+
+
+def _named(candidates: dict[str, CandidateSpec], options: OpsOptions) -> dict[str, CandidateSpec]:
+    """Add or replace the targets that ``--operator`` names."""
+    named: set[str] = set()
+    for argument in options.operators:
+        name, sign, target = argument.partition("=")
+        if not sign or not name.strip() or not target.strip():
+            raise problem(
+                "K3C-082",
+                where="--operator",
+                found=argument[:200],
+                accepted="NAME=package.module:function, NAME=path/file.py:function",
+                option="--operator",
+            )
+        name = typed.operator(name.strip(), "--operator")
+        if name in named:
+            raise problem(
+                "K3C-082",
+                where="--operator",
+                found=f"{name} twice",
+                accepted="each operator once",
+                option="--operator",
+            )
+        named.add(name)
+        spec = candidates.get(name) or CandidateSpec(name)
+        origin = f"--operator {argument}"
+        candidates[name] = replace(spec, target=target.strip(), origin=origin)
+    return candidates
+
+
+def _semantics(
+    candidates: dict[str, CandidateSpec], options: OpsOptions, default: CandidateSpec
+) -> dict[str, CandidateSpec]:
+    for name, value in typed.assignments("--semantics", options.semantics).items():
+        spec = candidates.get(name) or replace(
+            default, operator=name, origin=f"--semantics {name}={value}"
+        )
+        candidates[name] = replace(spec, semantics=value)
+    return candidates
+
+
+def _conventions(
+    candidates: dict[str, CandidateSpec], options: OpsOptions
+) -> dict[str, CandidateSpec]:
+    for name, value in typed.assignments("--convention", options.conventions).items():
+        spec = candidates.get(name)
+        if spec is None or spec.target is None:
+            raise problem("K3C-091", where=f"--convention {name}={value}", name=name)
+        candidates[name] = replace(spec, convention=value)
+    return candidates
+
+
+def _recipe(spec: CandidateSpec, options: OpsOptions) -> CandidateSpec:
+    """A candidate with the options' dtypes and device."""
+    dtype = None if options.dtype is None else typed.dtype("--dtype", options.dtype)
+    state = (
+        None if options.state_dtype is None else typed.dtype("--state-dtype", options.state_dtype)
+    )
+    device = None if options.device is None else typed.device(options.device)
+    return replace(
+        spec,
+        dtype=dtype or spec.dtype,
+        state_dtype=state or spec.state_dtype,
+        device=device or spec.device,
+    )

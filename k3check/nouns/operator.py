@@ -1,0 +1,150 @@
+"""One function of the model, a check of it without a reference, and the thing under test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from k3check.model import Finding, Message
+from k3check.nouns.candidate_error import CandidateError, classify, one_line
+from k3check.nouns.convention import Binding, Convention, ConventionBroken
+from k3check.nouns.lengths import in_multiples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from k3check.nouns.case import Case
+    from k3check.nouns.fault import Fault
+    from k3check.nouns.recipe import Arithmetic, Recipe
+    from k3check.nouns.tensors import Tensors
+
+
+@dataclass(frozen=True)
+class Output:
+    """One tensor that an operator returns.
+
+    Attributes:
+        name: key in the outputs, e.g. ``final_state``.
+        axes: what each dimension is: ``batch``, ``token``, ``head``, ``channel``, ``key``,
+            ``value``, ``source``, ``expert``. Errors are reported per token, head and channel.
+        dtype: ``io``, ``state``, ``any`` (not judged).
+        compare: ``values``; ``set`` for ids whose order says nothing; ``exact`` for values that
+            must agree in every element.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    dtype: str = "io"
+    compare: str = "values"
+
+
+def fit_needs(case: Case, interface: Any) -> Case | str:
+    """The usual ``fit``: a case applies if the interface supports what it needs."""
+    missing = case.needs - interface.supports
+    if missing:
+        return f"the convention does not take {', '.join(sorted(missing)).replace('_', ' ')}"
+    return in_multiples(case, interface)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One function of the model.
+
+    Attributes:
+        name, suite: as in the contract with users.
+        semantics: named values of the family's Semantics; the first one is the default.
+        outputs: what it returns.
+        cases: every case of every profile.
+        conventions: by name; ``k3check`` is the built-in's.
+        raw: ``raw(case, semantics, seed) -> raw inputs`` in float64.
+        present: ``present(raw, semantics, interface, recipe) -> inputs`` as the callable gets
+            them: activated or raw, rounded to the recipe.
+        evaluate: ``evaluate(semantics, interface, inputs, arithmetic) -> outputs``: the reference
+            in exact arithmetic, the baseline in the recipe's.
+        builtin: ``builtin(settings) -> callable`` in the ``k3check`` convention.
+        faults: ``faults(semantics, interface, recipe) -> faults``: the mistakes against these
+            that a callable of this interface can make.
+        fit: ``fit(case, interface)``: the case as the interface can take it, or why it cannot.
+        baseline: like ``evaluate``, for an operator whose plainest low-precision form is another
+            one than its reference's; None for the same.
+        block_operands: the operator multiplies whole blocks, so a low-precision recipe may round
+            its operands.
+        properties: checks that need no reference.
+        stretched: a case that the stress profile makes as long as the configured context.
+    """
+
+    name: str
+    suite: str
+    title: str
+    semantics: Mapping[str, Any]
+    outputs: tuple[Output, ...]
+    cases: Sequence[Case]
+    conventions: Mapping[str, Convention]
+    raw: Callable[[Case, Any, int], Tensors]
+    present: Callable[[Tensors, Any, Any, Recipe], Tensors]
+    evaluate: Callable[[Any, Any, Tensors, Arithmetic], Tensors]
+    builtin: Callable[[Mapping[str, Mapping[str, Any]]], Callable[..., Any]]
+    faults: Callable[[Any, Any, Recipe], Sequence[Fault]] = lambda _s, _i, _r: ()
+    fit: Callable[[Case, Any], Case | str] = fit_needs
+    baseline: Callable[[Any, Any, Tensors, Arithmetic], Tensors] | None = None
+    block_operands: bool = False
+    properties: Sequence[Property] = ()
+    stretched: Case | None = None
+    #: legal other recipes: name -> change of the arithmetic, judged ``acceptable`` and named
+    legal: Callable[[Recipe], Mapping[str, Arithmetic]] = lambda _recipe: {}
+
+
+@dataclass(frozen=True)
+class Property:
+    """A check that needs no reference, e.g. that splitting a sequence changes nothing.
+
+    ``check(candidate, seed)`` returns a finding without id, suite and title filled in.
+    """
+
+    name: str
+    title: str
+    check: Callable[[Candidate, int], Finding]
+    needs: frozenset[str] = frozenset()
+    profile: str = "full"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Target + convention + semantics + recipe: the thing under test."""
+
+    operator: Operator
+    target: Callable[..., Any]
+    binding: Binding
+    convention: str
+    semantics_name: str
+    semantics: Any
+    recipe: Recipe
+    origin: str
+    builtin: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    #: which convention was recognised, and by what; None if it was named
+    recognised: Message | None = None
+
+    @property
+    def interface(self) -> Any:
+        """What the callable does itself."""
+        return self.binding.interface
+
+    def call(self, inputs: Tensors) -> Tensors:
+        """Call the target on inputs that are on its device; returns canonical outputs.
+
+        Raises:
+            CandidateError: the target raised (see :mod:`k3check.nouns.candidate_error`).
+            ConventionBroken: what it returned does not have the convention's form.
+        """
+        try:
+            return self.binding.call(self.target, inputs)
+        except (CandidateError, ConventionBroken):
+            raise
+        except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
+            # The target's own exceptions are CandidateErrors; this came from taking its result
+            # apart. Memory and devices are other stories.
+            if isinstance(error, RuntimeError) and classify(error) in ("memory", "device"):
+                raise
+            values = {"convention": self.convention, "error": one_line(error)}
+            raise ConventionBroken(Message("K3O-010", values)) from error

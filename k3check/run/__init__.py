@@ -1,8 +1,0 @@
-"""Run the user's code in a worker process of its own, and survive whatever it does.
-
-The parent's side never imports torch; :mod:`k3check.run.worker` is what the other process runs.
-"""
-
-from k3check.run.supervisor import RunResult, check
-
-__all__ = ["RunResult", "check"]

@@ -1,0 +1,274 @@
+"""One worker process as its supervisor sees it: start, listen with a deadline, kill with its tree.
+
+POSIX only, like the accelerators' own stacks that it is made for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import k3check
+from k3check.errors import InternalError
+from k3check.runners import printed
+from k3check.runners.wire import BrokenWireError, Receiver
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from k3check.nouns.request import OpsRequest
+
+#: Loads the very package that the supervisor runs from, whether or not it is installed, without
+#: putting anything on the worker's path; ``-P`` keeps the user's ``random.py`` from torch's import.
+_BOOT = """\
+import importlib.util as u, sys
+s = u.spec_from_file_location("k3check", sys.argv[1])
+sys.modules["k3check"] = m = u.module_from_spec(s)
+s.loader.exec_module(m)
+from k3check.runners.worker import main
+main(sys.argv[2:])
+"""
+
+#: Marks every process that descends from a worker, even one that left its process group.
+COOKIE = "K3CHECK_WORKER"
+
+#: The user's code has no use for these.
+_SECRETS = ("K3CHECK_API_KEY",)
+
+_TICK_S = 0.25
+_READ_BYTES = 2**16
+_READS_AT_ONCE = 64
+_KILL_ROUNDS = 100
+
+#: Whoever prints more than this loses the beginning; only the tail is ever shown.
+CAPTURE_LIMIT_BYTES = 64 * 2**20
+
+
+class DeadlineError(Exception):
+    """The worker said nothing until the deadline."""
+
+
+class Worker:
+    """A worker process, its private pipe, and the files that catch what it prints.
+
+    A context manager: leaving it kills the process and everything that it started.
+    """
+
+    def __init__(
+        self, request: OpsRequest, *, skip: int, plan: str, omit: Sequence[str] = ()
+    ) -> None:
+        """Start the process.
+
+        Args:
+            request: what to check.
+            skip: how many checks of the plan are done already.
+            plan: where the function that plans is, ``module:function``.
+            omit: operators whose checks are not run.
+
+        Raises:
+            InternalError: the process cannot be started.
+        """
+        self._cookie = secrets.token_hex(16)
+        self._receiver = Receiver()
+        self._queue: list[dict[str, Any]] = []
+        self._broken: BrokenWireError | None = None
+        self._ended = False
+        self._start = 0
+        self._before_cut = b""
+        with contextlib.ExitStack() as files:
+            # Files without a name: nothing to remove, whoever is killed.
+            self._printed = files.enter_context(tempfile.TemporaryFile(buffering=0))
+            self._stack = files.enter_context(tempfile.TemporaryFile(buffering=0))
+            order = files.enter_context(tempfile.TemporaryFile(buffering=0))
+            self._read_fd, write_fd = os.pipe()
+            files.callback(os.close, self._read_fd)
+            try:
+                said = {"request": request.to_json(), "skip": skip, "omit": list(omit)}
+                order.write(json.dumps(said).encode())
+                order.seek(0)
+                fds = (order.fileno(), write_fd, self._stack.fileno())
+                self._process = self._spawn(request, fds, plan)
+            except OSError as error:
+                raise InternalError(f"the worker process cannot be started: {error}") from error
+            finally:
+                os.close(write_fd)
+            order.close()
+            os.set_blocking(self._read_fd, False)
+            self._selector = files.enter_context(selectors.DefaultSelector())
+            self._selector.register(self._read_fd, selectors.EVENT_READ)
+            self._files = files.pop_all()
+
+    def _spawn(
+        self, request: OpsRequest, fds: tuple[int, int, int], plan: str
+    ) -> subprocess.Popen[bytes]:
+        """Start the interpreter; it inherits ``fds`` and nothing else."""
+        secret = {*_SECRETS, *request.hidden}
+        environment = {k: v for k, v in os.environ.items() if k not in secret}
+        environment[COOKIE] = self._cookie
+        # Threads that wait by spinning take the processor from those that work: on a busy machine
+        # the same checks take four times as long. The user's own choice stands.
+        environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        # Appending, so that writing goes on at the new end after the file was cut.
+        sink = self._printed.fileno()
+        fcntl.fcntl(sink, fcntl.F_SETFL, fcntl.fcntl(sink, fcntl.F_GETFL) | os.O_APPEND)
+        numbers = (str(number) for number in (*fds, os.getpid()))
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
+            [sys.executable, "-P", "-c", _BOOT, str(k3check.__file__), *numbers, plan],
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            cwd=request.directory,
+            env=environment,
+            pass_fds=fds,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Kill the process tree and close every file."""
+        try:
+            self._kill()
+        finally:
+            self._files.close()
+
+    def receive(self, deadline: float) -> dict[str, Any] | None:
+        """The next message; None when the process ended or closed the pipe.
+
+        Args:
+            deadline: in the time of :func:`time.monotonic`.
+
+        Raises:
+            DeadlineError: nothing came until then.
+            BrokenWireError: what came is no message.
+        """
+        while not self._queue:
+            if self._broken is not None:
+                raise self._broken
+            if self._ended:
+                return None
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise DeadlineError
+            readable = self._selector.select(min(_TICK_S, left))
+            # Asked before reading: what was sent before the end is read below. A pipe that a
+            # stray process still holds open gives no end of file, hence the question.
+            exited = self._process.poll() is not None
+            if readable or exited:
+                self._read()
+            self._ended = self._ended or exited
+            if not readable and not exited:
+                # Only while a check is silent towards us: sizes that it told stay right.
+                self._limit_output()
+        return self._queue.pop(0)
+
+    def _read(self) -> None:
+        """Take what the pipe holds, and notice its end."""
+        for _ in range(_READS_AT_ONCE):
+            try:
+                data = os.read(self._read_fd, _READ_BYTES)
+            except BlockingIOError:
+                break
+            if not data:
+                self._ended = True
+                break
+            self._receiver.feed(data)
+        try:
+            self._queue += self._receiver.messages()
+        except BrokenWireError as error:
+            # What came whole before the garbage counts: it tells whose garbage this is.
+            self._broken = error
+
+    def _limit_output(self) -> None:
+        """Cut a captured output that has become too long; its tail is kept."""
+        fd = self._printed.fileno()
+        size = os.fstat(fd).st_size
+        if size > CAPTURE_LIMIT_BYTES:
+            self._before_cut = os.pread(fd, printed.TAIL_BYTES, size - printed.TAIL_BYTES)
+            os.ftruncate(fd, 0)
+
+    def exit_status(self, patience_s: float = 2.0) -> int | None:
+        """The exit status, negative for a signal; None for a process that lives on."""
+        try:
+            return self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def ask_for_stack(self, patience_s: float = 1.0) -> str:
+        """Have the process say where it is (in Python), if it still can."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGUSR1)
+        until = time.monotonic() + patience_s
+        while time.monotonic() < until and self._process.poll() is None and not self.stack():
+            time.sleep(0.02)
+        time.sleep(0.02)  # the rest of the stack follows its first line at once
+        return self.stack()
+
+    def stack(self) -> str:
+        """Where the process was when it crashed or was asked, in the user's frames."""
+        fd = self._stack.fileno()
+        return printed.stack(os.pread(fd, printed.STACK_BYTES, 0).decode(errors="replace"))
+
+    def mark(self, offset: int) -> None:
+        """What is printed from here on, a size of the captured output, belongs together."""
+        self._start, self._before_cut = offset, b""
+
+    def printed(self, end: int | None = None) -> str:
+        """The tail of what was printed between the mark and another size of the output."""
+        fd = self._printed.fileno()
+        size = os.fstat(fd).st_size
+        was_cut = bool(self._before_cut) or self._start > size
+        start = 0 if was_cut else self._start
+        end = size if end is None else min(end, size)
+        first = max(start, end - printed.TAIL_BYTES)
+        data = os.pread(fd, max(0, end - first), first)
+        if was_cut:
+            data = (self._before_cut + data)[-printed.TAIL_BYTES :]
+        return printed.tail(data, complete=first == start and not was_cut)
+
+    def _kill(self) -> None:
+        """Kill the process, its group, and whatever else descends from it."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        # A process inside a driver's call may take a while to die; it will, later.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        for _ in range(_KILL_ROUNDS):  # one that is killed may just have forked
+            strays = list(_marked(self._cookie))
+            if not strays:
+                return
+            for pid in strays:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+
+
+def _marked(cookie: str) -> list[int]:
+    """Processes that carry the cookie in their environment; where there is no /proc, none."""
+    wanted = f"{COOKIE}={cookie}".encode()
+    found = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):  # noqa: PTH208 - only the names
+            if not name.isdigit():
+                continue
+            with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
+                if wanted in file.read().split(b"\0"):
+                    found.append(int(name))
+    return found
