@@ -1,4 +1,7 @@
-"""No key in anything that any test makes the program write.
+"""What holds for every test: one thread a process, which proofs run, and no key in any output.
+
+Tests that carry the mark ``proof`` are long: whole matrices of mistakes, every dtype, every seed.
+``--proofs all`` runs them too, ``--proofs K/N`` the K-th of N parts; without it they are left out.
 
 Keys of the tests are canaries: ``sk-canary-...``, and the demo's own ``sk-demo-...``. Whatever is
 captured of a test, by its fixtures, from its subprocesses or around it, is searched for them.
@@ -6,16 +9,61 @@ captured of a test, by its fixtures, from its subprocesses or around it, is sear
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+# Before torch is imported: processes side by side, one thread in each.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 _KEY = re.compile(r"sk-(?:canary|demo)-[A-Za-z0-9]{8,}")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Which of the long proofs run."""
+    parser.addoption(
+        "--proofs",
+        default="none",
+        type=proofs,
+        metavar="none|all|K/N",
+        help="run the long proofs too: all of them, or the K-th of N parts (0 <= K < N)",
+    )
+
+
+def proofs(text: str) -> tuple[int, int]:
+    """``none`` is (0, 0), ``all`` (0, 1), ``K/N`` (K, N).
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if text in ("none", "all"):
+        return (0, int(text == "all"))
+    part, _, parts = text.partition("/")
+    chosen = (int(part), int(parts))
+    if not 0 <= chosen[0] < chosen[1]:
+        raise ValueError(text)
+    return chosen
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the proofs that were not asked for; which part one is in follows from its name."""
+    part, parts = config.getoption("--proofs")
+
+    def runs(item: pytest.Item) -> bool:
+        if item.get_closest_marker("proof") is None:
+            return True
+        return parts > 0 and zlib.crc32(item.nodeid.encode()) % parts == part
+
+    left = [item for item in items if not runs(item)]
+    items[:] = [item for item in items if runs(item)]
+    config.hook.pytest_deselected(items=left)
 
 
 def grep(output: Any, where: str) -> None:

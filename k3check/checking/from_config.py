@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from k3check.checking import option_values as typed
 from k3check.config.problems import problem
 from k3check.model import BUILT_IN_ONLY, Message
-from k3check.nouns.names import OPERATORS
 from k3check.nouns.request import CandidateSpec, OpsRequest
+from k3check.operators import OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from k3check.config.names import ALIASES, DType
 from k3check.config.problems import nearest, problem
-from k3check.nouns.names import OPERATORS, SUITES
+from k3check.operators import OPERATORS, SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,7 +14,7 @@ from k3check.config.names import ALIASES
 from k3check.config.problems import combined, nearest, problem, type_of
 from k3check.config.secret import hide_opaque, is_secret_path, shown
 from k3check.errors import UsageError
-from k3check.nouns.names import OPERATORS
+from k3check.operators import OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from k3check.config.models import Config, OperatorConfig
-from k3check.nouns.names import OPERATORS
+from k3check.operators import OPERATORS
 
 
 @cache

@@ -20,7 +20,7 @@ from pydantic import (
 
 # pydantic reads these annotations at run time.
 from k3check.config.names import Auth, DType, LogLevel, Model, Protocol  # noqa: TC001 - see above
-from k3check.nouns.names import OPERATORS
+from k3check.operators import OPERATORS
 
 Size: TypeAlias = Annotated[int, Field(ge=1, le=1 << 20)]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=1 << 20)]

@@ -9,8 +9,8 @@ from k3check.checking.from_config import OpsOptions, noted, remarks, request
 from k3check.config.load import load
 from k3check.errors import UsageError
 from k3check.model import Finding, Outcome
-from k3check.nouns.names import OPERATORS, SUITES
 from k3check.nouns.request import OpsRequest
+from k3check.operators import OPERATORS, SUITES
 
 if TYPE_CHECKING:
     from pathlib import Path

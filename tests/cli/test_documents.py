@@ -12,7 +12,7 @@ import pytest
 
 from k3check.errors import ExitCode
 from k3check.link import probe_names
-from k3check.nouns.names import OPERATORS, SUITES
+from k3check.operators import OPERATORS, SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,13 @@ def test_ci_runs_the_readmes_test_command_as_it_stands() -> None:
     command = done.stdout.strip()
     assert command in README
     assert command.startswith("pip install -c constraints.txt '.[dev]' && ")
-    for tool in ("ruff check .", "ruff format --check .", "mypy", "python -m pytest"):
+    for tool in (
+        "ruff check .",
+        "ruff format --check .",
+        "mypy",
+        "lint-imports",
+        "python -m pytest",
+    ):
         assert f"&& {tool}" in command
     assert command in CHINESE
 

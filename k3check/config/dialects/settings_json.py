@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.config.dialects import cline
 from k3check.config.dialects.base import table_dialect
-from k3check.nouns.names import OPERATORS
+from k3check.operators import OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
