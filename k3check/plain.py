@@ -27,6 +27,11 @@ def clean(text: str) -> str:
     )
 
 
+def encodable(text: str) -> str:
+    """A text that every encoding of Unicode can carry: a lone surrogate shows as its escape."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def one_line(text: str) -> str:
     """Cleaned text with every run of white space as one blank."""
     return " ".join(clean(text).split())

@@ -14,15 +14,15 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from k3check.cli import checks, reading, settings
+from k3check.cli import checks, reading, settings, stdout
 from k3check.cli.app import app
-from k3check.errors import ExitCode
+from k3check.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ["app", "checks", "main", "reading", "settings"]
+__all__ = ["app", "checks", "main", "reading", "settings", "stdout"]
 
 
 def main() -> NoReturn:
@@ -30,6 +30,7 @@ def main() -> NoReturn:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller: there is nobody to write to
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - until the process ends
+    stdout.guard()
     code: object = ExitCode.OK
     try:
         with _ended_like_ctrl_c():
@@ -40,7 +41,7 @@ def main() -> NoReturn:
         code = ExitCode.INTERRUPTED
     try:
         sys.stdout.flush()
-    except OSError:
+    except (OSError, UsageError):
         # the reader is gone; without this the interpreter would complain about it at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code if isinstance(code, int) else ExitCode.INTERNAL)

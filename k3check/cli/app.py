@@ -24,6 +24,14 @@ from k3check.errors import (
 class Guarded(TyperGroup):
     """A group whose commands never end in a traceback of ours."""
 
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the command line, and answer ``--help`` and ``--version``."""
+        try:
+            return super().make_context(*args, **extra)
+        except K3CheckError as error:
+            _tell(error, "en")
+            raise typer.Exit(_code(error)) from None
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; see :class:`k3check.errors.ExitCode`."""
         try:

@@ -166,4 +166,6 @@ def emit(text: str, shown: Shown) -> None:
     except BrokenPipeError:
         pass  # the reader has seen enough; the exit code still tells the result
     except OSError as error:
-        raise problem("K3C-092", where="standard output", found=error.strerror) from None
+        from k3check.cli.stdout import not_written
+
+        raise not_written(error) from None

@@ -16,10 +16,17 @@ def check(path: Path) -> None:
     Raises:
         UsageError: K3C-088, the directory is missing or the path is a directory.
     """
-    if not path.parent.is_dir():
-        raise _refused(path, f"no directory {path.parent}", "Create the directory first.")
-    if path.is_dir():
-        raise _refused(path, "a directory", "Name a file.")
+    try:
+        if not path.parent.is_dir():
+            raise _refused(path, f"no directory {path.parent}", "Create the directory first.")
+        if path.is_dir():
+            raise _refused(path, "a directory", "Name a file.")
+        with contextlib.suppress(FileNotFoundError):
+            path.stat()  # refuses a name that no file can have
+    except OSError as error:
+        raise _refused(path, error.strerror or str(error), "Name a file you may write.") from None
+    except ValueError as error:  # a NUL in the name
+        raise _refused(path, str(error), "Name a file you may write.") from None
 
 
 def write(path: Path, text: str) -> None:
@@ -44,7 +51,7 @@ def write(path: Path, text: str) -> None:
 
 def _replace(path: Path, data: bytes) -> None:
     # mkstemp creates with mode 0600, and in the same directory the rename is atomic
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".k3check.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

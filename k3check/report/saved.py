@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from k3check.errors import UsageError
 from k3check.model import Confidence, Finding, Outcome, Report
+from k3check.plain import encodable
 from k3check.report.formats.json import SCHEMA_VERSION
 from k3check.report.texts import SavedDiagnosis, SavedMessage
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from k3check.report import schema
 
 _LARGEST = 256 * 1024 * 1024
+# What k3check writes is a handful of levels deep; renderers walk them by recursion.
+_DEEPEST = 64
+# Characters of a number that are quoted back.
+_SHOWN = 24
 
 
 def read(path: Path) -> Report:
@@ -32,14 +38,16 @@ def read(path: Path) -> Report:
 def parse(text: str, where: str) -> Report:
     """Rebuild a report from its JSON text; ``where`` names it in messages."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        found = (
-            f"line {error.lineno}, column {error.colno}: {error.msg}"
-            if isinstance(error, json.JSONDecodeError)
-            else "values nested too deeply"
+        data = _readable(
+            json.loads(text, parse_int=_integer, parse_float=_real, parse_constant=_no_constant)
         )
+    except json.JSONDecodeError as error:
+        found = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise _broken(where, "the file is not JSON", found) from None
+    except ValueError as error:
+        raise _broken(where, "the report is damaged", str(error)) from None
+    except RecursionError:
+        raise _broken(where, "the report is damaged", "values nested too deeply") from None
     if not isinstance(data, dict) or "schema_version" not in data:
         raise _broken(where, "the file is JSON but not a report of k3check", "no schema_version")
     if data["schema_version"] != SCHEMA_VERSION or isinstance(data["schema_version"], bool):
@@ -60,7 +68,43 @@ def parse(text: str, where: str) -> Report:
     return report
 
 
+def _real(text: str) -> float:
+    """A number of a report; one that a float does not hold is none."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"a number out of range: {text[:_SHOWN]}")
+    return value
+
+
+def _integer(text: str) -> int:
+    _real(text)  # first: Python refuses to parse an integer of some thousand digits at all
+    return int(text)
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"a bare {text}, which k3check writes as a text")
+
+
+def _readable(value: Any, depth: int = 0) -> Any:
+    """A report's data with lone surrogates, which older versions wrote, as their escapes.
+
+    Raises:
+        ValueError: it is nested deeper than any report.
+    """
+    if depth > _DEEPEST:
+        raise ValueError("values nested too deeply")
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {encodable(key): _readable(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_readable(item, depth + 1) for item in value]
+    return value
+
+
 def _text(path: Path) -> str:
+    if str(path) == "-" and sys.stdin is None:  # closed by the caller
+        raise _unreadable(path, "standard input is closed")
     try:
         if str(path) == "-":
             raw = sys.stdin.buffer.read(_LARGEST + 1)
@@ -68,20 +112,25 @@ def _text(path: Path) -> str:
             with path.open("rb") as file:
                 raw = file.read(_LARGEST + 1)
     except (OSError, ValueError) as error:
-        raise UsageError(
-            code="K3C-085",
-            what="the saved report cannot be read",
-            where=str(path),
-            found=getattr(error, "strerror", None) or str(error),
-            accepted="a file that k3check wrote with --format json",
-            fix="Name the JSON report, or - to read it from standard input.",
-        ) from None
+        found = getattr(error, "strerror", None) or str(error)
+        raise _unreadable(path, found) from None
     if len(raw) > _LARGEST:
         raise _broken(str(path), "the file is too large for a report", f"over {_LARGEST} bytes")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _broken(str(path), "the file is not UTF-8", f"byte {error.start}") from None
+
+
+def _unreadable(path: Path, found: str) -> UsageError:
+    return UsageError(
+        code="K3C-085",
+        what="the saved report cannot be read",
+        where=str(path),
+        found=found,
+        accepted="a file that k3check wrote with --format json",
+        fix="Name the JSON report, or - to read it from standard input.",
+    )
 
 
 def _broken(where: str, what: str, found: str) -> UsageError:
@@ -102,7 +151,7 @@ def _validated(data: dict[str, Any], where: str) -> schema.Document:
     from k3check.report.schema import Document
 
     try:
-        return Document.model_validate_json(json.dumps(data))
+        return Document.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(str(part) for part in first["loc"])

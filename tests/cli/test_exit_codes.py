@@ -222,14 +222,16 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     assert complaint == b""
 
 
-def test_a_full_disk_is_a_message(tmp_path: Path) -> None:
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("asked", ["explain", "--help", "ops --help", "--version"])
+def test_a_full_disk_is_a_message(asked: str, buffered: bool, tmp_path: Path) -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("this system has no /dev/full")
     with full.open("w") as out:
-        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "" if buffered else "1"}
         done = subprocess.run(
-            [sys.executable, "-m", "k3check", "explain"],
+            [sys.executable, "-m", "k3check", *asked.split()],
             stdout=out,
             stderr=subprocess.PIPE,
             text=True,
@@ -241,6 +243,21 @@ def test_a_full_disk_is_a_message(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "K3C-092" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_closed_standard_input_is_a_message(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "{sys.executable}" -m k3check report - <&-'],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "standard input is closed" in done.stderr
+    assert "internal error" not in done.stderr
 
 
 def test_python_m_is_the_same_program(tmp_path: Path) -> None:

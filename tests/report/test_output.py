@@ -58,3 +58,16 @@ def test_impossible_places_are_refused_before_the_work(tmp_path: Path, name: str
 def test_a_device_is_written_to_as_it_is() -> None:
     output.write(Path(os.devnull), "x")
     assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "x/" * 3000 + "y", "nul\0"])
+def test_a_name_that_no_file_can_have_is_refused_early(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        output.check(tmp_path / name)
+    assert caught.value.code == "K3C-088"
+
+
+def test_the_longest_name_of_any_alphabet_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("失" * 85)  # 255 bytes, as many as file systems take
+    output.write(path, "x")
+    assert path.read_text() == "x"

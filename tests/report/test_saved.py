@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -89,3 +90,58 @@ def test_files_that_cannot_be_read_are_usage_errors(tmp_path: Path) -> None:
         with pytest.raises(UsageError) as caught:
             saved.read(path)
         assert caught.value.code == code
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_whatever_k3check_wrote_is_read_and_shown(name: str, report: Report) -> None:
+    """An exception's text may hold anything: lone surrogates, control characters, huge numbers."""
+    first, *rest = report.findings
+    awkward = replace(
+        first,
+        title="title \udcff",
+        evidence={"error": "name \ud800 \x1b[31m\0", "k\udc80": [10**400, float("nan")]},
+        metrics={"m": 10**400, "n": -(10**5000)},
+    )
+    text = render("json", replace(report, findings=[awkward, *rest]), Options())
+    back = saved.parse(text, "report.json")
+    assert render("json", back, Options()) == text
+    shown = render(name, back, Options())
+    shown.encode("utf-8")
+    assert not set(map(chr, range(32))) - {"\n", "\t"} & set(shown)
+
+
+def test_a_lone_surrogate_of_an_older_report_is_read(report: Report) -> None:
+    data = json.loads(render("json", report, Options()))
+    data["checks"][0]["evidence"] = {"error": "bad \ud800", "\udcff": 1}
+    data["checks"][0]["title"] = "\udcff"
+    back = saved.parse(json.dumps(data), "report.json")
+    for name in FORMATS:
+        assert "\\udcff" in render(name, back, Options()) or name == "junit"
+
+
+@pytest.mark.parametrize("written", ["1" + "0" * 400, "1" * 5000, "1e400", "NaN", "-Infinity"])
+@pytest.mark.parametrize("key", ["duration_s", "metrics", "evidence", "schema_version"])
+def test_a_number_that_no_float_holds_is_refused(key: str, written: str, report: Report) -> None:
+    data = json.loads(render("json", report, Options()))
+    if key == "schema_version":
+        data[key] = "HERE"
+    else:
+        data["checks"][0][key] = "HERE" if key == "duration_s" else {"x": "HERE"}
+    text = json.dumps(data).replace('"HERE"', written)
+    with pytest.raises(UsageError) as caught:
+        saved.parse(text, "report.json")
+    assert caught.value.code == "K3C-086"
+    assert written[:20] in str(caught.value.found)
+
+
+def test_control_characters_and_depth_are_refused(report: Report) -> None:
+    text = render("json", report, Options())
+    data = json.loads(text)
+    deep: Any = 1
+    for _ in range(500):
+        deep = [deep]
+    data["checks"][0]["evidence"] = {"x": deep}
+    for broken in (text.replace('"title": "', '"title": "\x01', 1), json.dumps(data)):
+        with pytest.raises(UsageError) as caught:
+            saved.parse(broken, "report.json")
+        assert caught.value.code == "K3C-086"

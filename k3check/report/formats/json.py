@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from k3check import __version__
 from k3check.model import Outcome
+from k3check.plain import encodable
 from k3check.report.texts import fix_of, hint_of, note_of, slug_of, title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from k3check.model import Finding, Message, Report
     from k3check.report.formats import Options
 
@@ -30,13 +29,18 @@ def render(report: Report, options: Options) -> str:
 
 def document(report: Report, lang: str = "en") -> dict[str, Any]:
     """The report as plain data; NaN and infinities are strings."""
+    written: dict[str, Any] = _plain(_document(report, lang))
+    return written
+
+
+def _document(report: Report, lang: str) -> dict[str, Any]:
     counts = report.counts()
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "k3check", "version": __version__},
         "started_at": report.started_at,
-        "duration_s": _plain(report.duration_s),
-        "environment": _plain(report.environment),
+        "duration_s": report.duration_s,
+        "environment": report.environment,
         "config": {"path": report.config_path, "dialect": report.config_dialect},
         "summary": {
             "verdict": report.verdict.value,
@@ -55,28 +59,25 @@ def _check(finding: Finding, lang: str) -> dict[str, Any]:
         "case": finding.case,
         "outcome": finding.outcome.value,
         "title": finding.title,
-        "metrics": _numbers(finding.metrics),
-        "limits": _numbers(finding.limits),
-        "location": _plain(finding.location),
-        "series": {
-            str(name): [_number(value) for value in values]
-            for name, values in finding.series.items()
-        },
+        "metrics": finding.metrics,
+        "limits": finding.limits,
+        "location": finding.location,
+        "series": finding.series,
         "diagnoses": [
             {
                 "code": diagnosis.code,
                 "slug": slug_of(diagnosis),
                 "title": title_of(diagnosis, lang),
                 "confidence": diagnosis.confidence.value,
-                "residual": _plain(diagnosis.residual),
-                "margin": _plain(diagnosis.margin),
+                "residual": diagnosis.residual,
+                "margin": diagnosis.margin,
             }
             for diagnosis in finding.diagnoses
         ],
         "hint": None if hint is None else {"code": hint.code, "text": _hint(finding, hint, lang)},
-        "evidence": _plain(finding.evidence),
+        "evidence": finding.evidence,
         "notes": [{"code": note.code, "text": note_of(note, lang)} for note in finding.notes],
-        "duration_s": _number(finding.duration_s),
+        "duration_s": finding.duration_s,
     }
 
 
@@ -85,16 +86,16 @@ def _hint(finding: Finding, hint: Message, lang: str) -> str:
     return fix_of(hint, lang) if finding.diagnoses else note_of(hint, lang)
 
 
-def _numbers(values: Mapping[str, float]) -> dict[str, float | str]:
-    return {str(name): _number(value) for name, value in values.items()}
-
-
 def _number(value: float) -> float | str:
-    if isinstance(value, int) or math.isfinite(value):
+    try:
+        wide = float(value)
+    except OverflowError:  # an integer that no float holds
+        wide = math.inf if value > 0 else -math.inf
+    if math.isfinite(wide):
         return value
-    if math.isnan(value):
+    if math.isnan(wide):
         return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
+    return "Infinity" if wide > 0 else "-Infinity"
 
 
 def _plain(value: Any) -> Any:
@@ -104,9 +105,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, int | float):
         return _number(value)
     if isinstance(value, str):
-        return str(value)
+        return encodable(value)
     if hasattr(value, "items"):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {encodable(str(key)): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item) for item in value]
-    return str(value)
+    return encodable(str(value))
