@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from types import ModuleType
 
     from k3check.model import Message
     from k3check.nouns.tensors import Tensors
@@ -117,3 +120,23 @@ class Example:
     returns: str
     options: Mapping[str, Any] = field(default_factory=dict)
     state: str = ""
+
+
+def collect(
+    package: ModuleType, *kinds: str, first: Sequence[str] = ("k3check",)
+) -> Mapping[str, Convention]:
+    """The conventions of every file of a folder: adding a convention is adding a file.
+
+    Args:
+        package: the folder; its files whose names begin with an underscore are tools.
+        kinds: names under which a file has its conventions, as a tuple of them.
+        first: conventions that are listed first, in this order; then the others by name.
+    """
+    found: list[Convention] = []
+    for info in pkgutil.iter_modules(package.__path__):
+        if not info.name.startswith("_"):
+            module = importlib.import_module(f"{package.__name__}.{info.name}")
+            found += [convention for kind in kinds for convention in getattr(module, kind, ())]
+    place = {name: i for i, name in enumerate(first)}
+    found.sort(key=lambda c: (place.get(c.name, len(place)), c.name))
+    return {convention.name: convention for convention in found}

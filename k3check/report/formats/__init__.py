@@ -1,8 +1,9 @@
-"""One module per output format, each with ``render(report, options) -> str``."""
+"""One module per output format, each with ``render(report, options) -> str``, found here."""
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -12,7 +13,16 @@ from k3check.report.terminal import Look
 if TYPE_CHECKING:
     from k3check.model import Report
 
-FORMATS = ("text", "json", "junit", "github", "markdown", "html")
+#: Tools of several formats.
+_TOOLS = ("lines",)
+
+FORMATS: tuple[str, ...] = tuple(
+    sorted(
+        (module.name for module in pkgutil.iter_modules(__path__) if module.name not in _TOOLS),
+        key=lambda name: (name != "text", name),
+    )
+)
+"""Every format by its module's name; the one for terminals first."""
 
 
 class Verbosity(IntEnum):

@@ -9,7 +9,7 @@ import torch
 
 from k3check.model import Finding, Outcome
 from k3check.operators.moe import article
-from k3check.operators.moe.conventions import routing
+from k3check.operators.moe.conventions.router import routing
 from tests.operators.harness import findings_for
 
 BLANK = Finding("moe_router/article", "moe", "moe_router", "article", Outcome.PASS, "")

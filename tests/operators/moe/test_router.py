@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from k3check.nouns.recipe import Recipe
-from k3check.operators.moe.conventions import routing
+from k3check.operators.moe.conventions.router import routing
 from k3check.operators.moe.router import evaluate
 from k3check.operators.moe.semantics import ROUTER, RouterInterface
 from tests.operators.harness import (

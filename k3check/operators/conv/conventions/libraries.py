@@ -101,74 +101,71 @@ def _bind_update(_names: frozenset[str] | None, options: Mapping[str, Any]) -> B
     return Binding(ConvInterface(supports=frozenset(STATE)), call)
 
 
-CONVENTIONS = {
-    c.name: c
-    for c in (
-        Convention(
-            "k3check",
-            "x [B, T, C], weight [C, W], state [N, C, W - 1] -> (output, final state)",
-            ("x", "weight"),
-            _bind_k3check,
-            typical=("initial_state", "cu_seqlens", "activation"),
-            unlike=("conv_state", "initial_states"),
-            abilities=OURS,
-            example=Example(
-                "short_conv",
-                "kernels/conv.py:short_conv",
-                "short_conv(x, weight, initial_state=None, cu_seqlens=None)",
-                "(output [B, T, C], final_state [N, C, W - 1]); the output alone from a function "
-                "without initial_state",
-            ),
+CONVENTIONS = (
+    Convention(
+        "k3check",
+        "x [B, T, C], weight [C, W], state [N, C, W - 1] -> (output, final state)",
+        ("x", "weight"),
+        _bind_k3check,
+        typical=("initial_state", "cu_seqlens", "activation"),
+        unlike=("conv_state", "initial_states"),
+        abilities=OURS,
+        example=Example(
+            "short_conv",
+            "kernels/conv.py:short_conv",
+            "short_conv(x, weight, initial_state=None, cu_seqlens=None)",
+            "(output [B, T, C], final_state [N, C, W - 1]); the output alone from a function "
+            "without initial_state",
         ),
-        Convention(
-            "fla",
-            "flash-linear-attention's causal_conv1d: state [N, C, W]",
-            ("x", "weight", "activation", "output_final_state"),
-            _bind_fla,
-            typical=("initial_state", "cu_seqlens"),
-            abilities=FLA,
-            example=Example(
-                "short_conv",
-                "fla.modules.convolution:causal_conv1d",
-                "causal_conv1d(x, weight=None, bias=None, residual=None, initial_state=None, "
-                "output_final_state=False, activation=None, backend='triton', cu_seqlens=None, "
-                "**kwargs)",
-                "(output [B, T, C], final_state [N, C, W])",
-            ),
+    ),
+    Convention(
+        "fla",
+        "flash-linear-attention's causal_conv1d: state [N, C, W]",
+        ("x", "weight", "activation", "output_final_state"),
+        _bind_fla,
+        typical=("initial_state", "cu_seqlens"),
+        abilities=FLA,
+        example=Example(
+            "short_conv",
+            "fla.modules.convolution:causal_conv1d",
+            "causal_conv1d(x, weight=None, bias=None, residual=None, initial_state=None, "
+            "output_final_state=False, activation=None, backend='triton', cu_seqlens=None, "
+            "**kwargs)",
+            "(output [B, T, C], final_state [N, C, W])",
         ),
-        Convention(
-            "causal-conv1d",
-            "causal_conv1d_fn: x [B, C, T], state [B, C, W - 1]",
-            ("x", "weight", "activation"),
-            _bind_dao,
-            typical=("initial_states", "return_final_states", "bias", "seq_idx"),
-            library="causal_conv1d",
-            telling=("initial_states", "return_final_states", "final_states_out", "seq_idx"),
-            unlike=("conv_state",),
-            abilities=DAO,
-            example=Example(
-                "short_conv",
-                "causal_conv1d:causal_conv1d_fn",
-                "causal_conv1d_fn(x, weight, bias=None, seq_idx=None, initial_states=None, "
-                "return_final_states=False, final_states_out=None, activation=None)",
-                "(output [B, C, T], final_states [B, C, W - 1]); the output alone from a function "
-                "without initial_states and return_final_states",
-            ),
+    ),
+    Convention(
+        "causal-conv1d",
+        "causal_conv1d_fn: x [B, C, T], state [B, C, W - 1]",
+        ("x", "weight", "activation"),
+        _bind_dao,
+        typical=("initial_states", "return_final_states", "bias", "seq_idx"),
+        library="causal_conv1d",
+        telling=("initial_states", "return_final_states", "final_states_out", "seq_idx"),
+        unlike=("conv_state",),
+        abilities=DAO,
+        example=Example(
+            "short_conv",
+            "causal_conv1d:causal_conv1d_fn",
+            "causal_conv1d_fn(x, weight, bias=None, seq_idx=None, initial_states=None, "
+            "return_final_states=False, final_states_out=None, activation=None)",
+            "(output [B, C, T], final_states [B, C, W - 1]); the output alone from a function "
+            "without initial_states and return_final_states",
         ),
-        Convention(
-            "causal-conv1d-update",
-            "causal_conv1d_update: one token, state changed in place",
-            ("x", "conv_state", "weight", "activation"),
-            _bind_update,
-            typical=("bias",),
-            library="causal_conv1d",
-            example=Example(
-                "short_conv",
-                "causal_conv1d:causal_conv1d_update",
-                "causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, "
-                "cache_seqlens=None, conv_state_indices=None)",
-                "output [B, C]; conv_state is updated in place; called once a token",
-            ),
+    ),
+    Convention(
+        "causal-conv1d-update",
+        "causal_conv1d_update: one token, state changed in place",
+        ("x", "conv_state", "weight", "activation"),
+        _bind_update,
+        typical=("bias",),
+        library="causal_conv1d",
+        example=Example(
+            "short_conv",
+            "causal_conv1d:causal_conv1d_update",
+            "causal_conv1d_update(x, conv_state, weight, bias=None, activation=None, "
+            "cache_seqlens=None, conv_state_indices=None)",
+            "output [B, C]; conv_state is updated in place; called once a token",
         ),
-    )
-}
+    ),
+)

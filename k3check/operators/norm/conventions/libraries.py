@@ -54,49 +54,45 @@ def _bind_module(_names: frozenset[str] | None, options: Mapping[str, Any]) -> B
     return Binding(NormInterface(), call)
 
 
-CONVENTIONS = {
-    c.name: c
-    for c in (
-        Convention(
-            "k3check",
-            "x and gate [..., D], gain [D], eps",
-            ("x", "gate", "gain"),
-            _bind_k3check,
-            typical=("eps",),
-            example=Example(
-                "gated_rms_norm",
-                "kernels/norm.py:gated_rms_norm",
-                "gated_rms_norm(x, gate, gain, eps=1e-5)",
-                "output [B, T, H, D]",
-            ),
+CONVENTIONS = (
+    Convention(
+        "k3check",
+        "x and gate [..., D], gain [D], eps",
+        ("x", "gate", "gain"),
+        _bind_k3check,
+        typical=("eps",),
+        example=Example(
+            "gated_rms_norm",
+            "kernels/norm.py:gated_rms_norm",
+            "gated_rms_norm(x, gate, gain, eps=1e-5)",
+            "output [B, T, H, D]",
         ),
-        Convention(
-            "fla",
-            "flash-linear-attention's rms_norm_gated, activation=sigmoid passed",
-            ("x", "g", "weight", "bias", "activation"),
-            _bind_fla,
-            typical=("eps",),
-            library="fla",
-            example=Example(
-                "gated_rms_norm",
-                "fla.modules.fused_norm_gate:rms_norm_gated",
-                "rms_norm_gated(x, g, weight, bias, activation='swish', residual=None, "
-                "prenorm=False, residual_in_fp32=False, eps=1e-6)",
-                "output [B, T, H, D]",
-            ),
+    ),
+    Convention(
+        "fla",
+        "flash-linear-attention's rms_norm_gated, activation=sigmoid passed",
+        ("x", "g", "weight", "bias", "activation"),
+        _bind_fla,
+        typical=("eps",),
+        library="fla",
+        example=Example(
+            "gated_rms_norm",
+            "fla.modules.fused_norm_gate:rms_norm_gated",
+            "rms_norm_gated(x, g, weight, bias, activation='swish', residual=None, "
+            "prenorm=False, residual_in_fp32=False, eps=1e-6)",
+            "output [B, T, H, D]",
         ),
-        Convention(
-            "module",
-            "a class FusedRMSNormGated(hidden_size, eps, activation) whose instances take (x, g)",
-            ("hidden_size", "activation", "eps"),
-            _bind_module,
-            example=Example(
-                "gated_rms_norm",
-                "fla.modules:FusedRMSNormGated",
-                "FusedRMSNormGated(hidden_size, elementwise_affine=True, eps=1e-5, "
-                "activation='swish')",
-                "a module with a weight [D]; called with (x, g) it returns output [B, T, H, D]",
-            ),
+    ),
+    Convention(
+        "module",
+        "a class FusedRMSNormGated(hidden_size, eps, activation) whose instances take (x, g)",
+        ("hidden_size", "activation", "eps"),
+        _bind_module,
+        example=Example(
+            "gated_rms_norm",
+            "fla.modules:FusedRMSNormGated",
+            "FusedRMSNormGated(hidden_size, elementwise_affine=True, eps=1e-5, activation='swish')",
+            "a module with a weight [D]; called with (x, g) it returns output [B, T, H, D]",
         ),
-    )
-}
+    ),
+)

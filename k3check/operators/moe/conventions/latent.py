@@ -58,45 +58,42 @@ def _bind_grouped(_names: frozenset[str] | None, options: Mapping[str, Any]) -> 
     return Binding(CORE, call)
 
 
-CONVENTIONS = {
-    c.name: c
-    for c in (
-        Convention(
-            "k3check",
-            "the whole layer on x [T, D], routing given, every weight a tensor of its own",
-            ("x", "ids", "weights", "w_down", "w1", "w3", "w2", "gain", "w_up", "s1", "s3", "s2"),
-            _bind_layer,
-            typical=("eps",),
-            example=Example(
-                "latent_moe",
-                "kernels/moe.py:latent_moe",
-                "latent_moe(x, ids, weights, w_down, w1, w3, w2, gain, w_up, s1, s3, s2, eps=1e-5)",
-                "output [T, D]",
-            ),
+LATENT = (
+    Convention(
+        "k3check",
+        "the whole layer on x [T, D], routing given, every weight a tensor of its own",
+        ("x", "ids", "weights", "w_down", "w1", "w3", "w2", "gain", "w_up", "s1", "s3", "s2"),
+        _bind_layer,
+        typical=("eps",),
+        example=Example(
+            "latent_moe",
+            "kernels/moe.py:latent_moe",
+            "latent_moe(x, ids, weights, w_down, w1, w3, w2, gain, w_up, s1, s3, s2, eps=1e-5)",
+            "output [T, D]",
         ),
-        Convention(
-            "fused-experts",
-            "vLLM's fused_experts: the latent in, the weighted sum out, w1 = [gate; up]",
-            ("hidden_states", "w1", "w2", "topk_weights", "topk_ids"),
-            _bind_fused,
-            example=Example(
-                "latent_moe",
-                "kernels/moe.py:fused_experts",
-                "fused_experts(hidden_states, w1, w2, topk_weights, topk_ids)",
-                "output [T, L]: the weighted sum over a token's experts",
-            ),
+    ),
+    Convention(
+        "fused-experts",
+        "vLLM's fused_experts: the latent in, the weighted sum out, w1 = [gate; up]",
+        ("hidden_states", "w1", "w2", "topk_weights", "topk_ids"),
+        _bind_fused,
+        example=Example(
+            "latent_moe",
+            "kernels/moe.py:fused_experts",
+            "fused_experts(hidden_states, w1, w2, topk_weights, topk_ids)",
+            "output [T, L]: the weighted sum over a token's experts",
         ),
-        Convention(
-            "experts",
-            "the experts alone with three weights: x [T, L], w1, w2, w3, topk_ids, topk_weights",
-            ("x", "w1", "w2", "w3", "topk_ids", "topk_weights"),
-            _bind_grouped,
-            example=Example(
-                "latent_moe",
-                "kernels/moe.py:experts",
-                "experts(x, w1, w2, w3, topk_ids, topk_weights)",
-                "output [T, L]: the weighted sum over a token's experts",
-            ),
+    ),
+    Convention(
+        "experts",
+        "the experts alone with three weights: x [T, L], w1, w2, w3, topk_ids, topk_weights",
+        ("x", "w1", "w2", "w3", "topk_ids", "topk_weights"),
+        _bind_grouped,
+        example=Example(
+            "latent_moe",
+            "kernels/moe.py:experts",
+            "experts(x, w1, w2, w3, topk_ids, topk_weights)",
+            "output [T, L]: the weighted sum over a token's experts",
         ),
-    )
-}
+    ),
+)

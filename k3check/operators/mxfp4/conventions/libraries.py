@@ -52,43 +52,40 @@ def _example(signature: str) -> Example:
     )  # fmt: skip
 
 
-CONVENTIONS = {
-    c.name: c
-    for c in (
-        Convention(
-            "k3check",
-            "packed uint8 [R, C / 2], scale uint8 [R, C / 32]",
-            ("packed", "scale"),
-            _binder("packed", "scale"),
-            typical=("dtype",),
-            example=_example("mxfp4_dequant(packed, scale, dtype=torch.bfloat16)"),
+CONVENTIONS = (
+    Convention(
+        "k3check",
+        "packed uint8 [R, C / 2], scale uint8 [R, C / 32]",
+        ("packed", "scale"),
+        _binder("packed", "scale"),
+        typical=("dtype",),
+        example=_example("mxfp4_dequant(packed, scale, dtype=torch.bfloat16)"),
+    ),
+    Convention(
+        "compressed-tensors",
+        "the checkpoint's names: weight_packed, weight_scale",
+        ("weight_packed", "weight_scale"),
+        _binder("weight_packed", "weight_scale"),
+        typical=("dtype",),
+        example=_example("dequantize(weight_packed, weight_scale, dtype=torch.bfloat16)"),
+    ),
+    Convention(
+        "blocks",
+        "transformers' gpt-oss form: blocks uint8 [R, G, 16], scales uint8 [R, G]",
+        ("blocks", "scales"),
+        _binder("blocks", "scales", grouped=True),
+        typical=("dtype",),
+        example=_example(
+            "convert_moe_packed_tensors(blocks, scales, *, dtype=torch.bfloat16, "
+            "rows_per_chunk=2**25)",
         ),
-        Convention(
-            "compressed-tensors",
-            "the checkpoint's names: weight_packed, weight_scale",
-            ("weight_packed", "weight_scale"),
-            _binder("weight_packed", "weight_scale"),
-            typical=("dtype",),
-            example=_example("dequantize(weight_packed, weight_scale, dtype=torch.bfloat16)"),
-        ),
-        Convention(
-            "blocks",
-            "transformers' gpt-oss form: blocks uint8 [R, G, 16], scales uint8 [R, G]",
-            ("blocks", "scales"),
-            _binder("blocks", "scales", grouped=True),
-            typical=("dtype",),
-            example=_example(
-                "convert_moe_packed_tensors(blocks, scales, *, dtype=torch.bfloat16, "
-                "rows_per_chunk=2**25)",
-            ),
-        ),
-        Convention(
-            "ggml",
-            "GGML's block_mxfp4 as uint8 [R, G, 17]: a scale, then 16 bytes in split order",
-            ("block_mxfp4",),
-            _binder("block_mxfp4", None),
-            typical=("dtype",),
-            example=_example("dequantize_row_mxfp4(block_mxfp4)"),
-        ),
-    )
-}
+    ),
+    Convention(
+        "ggml",
+        "GGML's block_mxfp4 as uint8 [R, G, 17]: a scale, then 16 bytes in split order",
+        ("block_mxfp4",),
+        _binder("block_mxfp4", None),
+        typical=("dtype",),
+        example=_example("dequantize_row_mxfp4(block_mxfp4)"),
+    ),
+)

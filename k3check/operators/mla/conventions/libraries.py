@@ -70,7 +70,7 @@ def _bind_hf(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Bindi
     """
 
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        from k3check.operators.attn_res.conventions import KeyNorm
+        from k3check.operators.attn_res.conventions.libraries import KeyNorm
 
         width = inputs["nope"] + inputs["pe"]
         module = SimpleNamespace(
@@ -104,50 +104,61 @@ def _bind_hf(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Bindi
     return Binding(MlaInterface(supports=frozenset({"layer"})), call)
 
 
-CONVENTIONS = {
-    c.name: c
-    for c in (
-        Convention(
-            "k3check",
-            "the layer: x and every weight by name -> (output, cache rows)",
-            ("x", "w_qa", "q_gain", "w_qb", "w_kva", "kv_gain", "w_kvb", "w_g", "w_o", "heads",
-             "nope", "pe", "value", "latent"),
-            _bind_k3check,
-            typical=("eps", "past"),
-            abilities={"past": ("past",)},
-            example=Example(
-                "gated_mla",
-                "kernels/mla.py:gated_mla",
-                "gated_mla(x, w_qa, q_gain, w_qb, w_kva, kv_gain, w_kvb, w_g, w_o, *, heads, "
-                "nope, pe, value, latent, eps=1e-6, past=None)",
-                "(output [B, T, D], cache [B, T, latent + pe]): the rows of this call's tokens, "
-                "not of past ones",
-            ),
+CONVENTIONS = (
+    Convention(
+        "k3check",
+        "the layer: x and every weight by name -> (output, cache rows)",
+        (
+            "x",
+            "w_qa",
+            "q_gain",
+            "w_qb",
+            "w_kva",
+            "kv_gain",
+            "w_kvb",
+            "w_g",
+            "w_o",
+            "heads",
+            "nope",
+            "pe",
+            "value",
+            "latent",
         ),
-        Convention(
-            "absorbed",
-            "attention over latents: q_nope, q_pe, kv_c, k_pe, w_uk, w_uv, scale",
-            ("q_nope", "q_pe", "kv_c", "k_pe", "w_uk", "w_uv", "scale"),
-            _bind_absorbed,
-            example=Example(
-                "gated_mla",
-                "kernels/mla.py:absorbed",
-                "absorbed(q_nope, q_pe, kv_c, k_pe, w_uk, w_uv, scale)",
-                "output [B, T, H, value], before gate and output projection",
-            ),
+        _bind_k3check,
+        typical=("eps", "past"),
+        abilities={"past": ("past",)},
+        example=Example(
+            "gated_mla",
+            "kernels/mla.py:gated_mla",
+            "gated_mla(x, w_qa, q_gain, w_qb, w_kva, kv_gain, w_kvb, w_g, w_o, *, heads, "
+            "nope, pe, value, latent, eps=1e-6, past=None)",
+            "(output [B, T, D], cache [B, T, latent + pe]): the rows of this call's tokens, "
+            "not of past ones",
         ),
-        Convention(
-            "hf",
-            "KimiMLAAttention.forward, called with a stand-in for self and hidden_states",
-            ("self", "hidden_states"),
-            _bind_hf,
-            positional=True,
-            example=Example(
-                "gated_mla",
-                "modeling_kimi_linear:KimiMLAAttention.forward",
-                "forward(self, hidden_states, attention_mask=None, past_key_values=None, **kwargs)",
-                "output [B, T, D], alone or first of a tuple",
-            ),
+    ),
+    Convention(
+        "absorbed",
+        "attention over latents: q_nope, q_pe, kv_c, k_pe, w_uk, w_uv, scale",
+        ("q_nope", "q_pe", "kv_c", "k_pe", "w_uk", "w_uv", "scale"),
+        _bind_absorbed,
+        example=Example(
+            "gated_mla",
+            "kernels/mla.py:absorbed",
+            "absorbed(q_nope, q_pe, kv_c, k_pe, w_uk, w_uv, scale)",
+            "output [B, T, H, value], before gate and output projection",
         ),
-    )
-}  # fmt: skip
+    ),
+    Convention(
+        "hf",
+        "KimiMLAAttention.forward, called with a stand-in for self and hidden_states",
+        ("self", "hidden_states"),
+        _bind_hf,
+        positional=True,
+        example=Example(
+            "gated_mla",
+            "modeling_kimi_linear:KimiMLAAttention.forward",
+            "forward(self, hidden_states, attention_mask=None, past_key_values=None, **kwargs)",
+            "output [B, T, D], alone or first of a tuple",
+        ),
+    ),
+)

@@ -1,0 +1,12 @@
+"""How callables take and return the tensors of MXFP4; a file a form.
+
+A file has a tuple ``CONVENTIONS``.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from k3check.nouns.convention import collect
+
+CONVENTIONS = collect(sys.modules[__name__], "CONVENTIONS")
