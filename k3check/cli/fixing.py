@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from k3check.cli.work import Result, Shown
     from k3check.config.models import Config
-    from k3check.link.redact import Redactor
     from k3check.link.repair import Repair
     from k3check.link.request import LinkRequest
+    from k3check.link.wire.redact import Redactor
 
 # A context window below the model's is worth a note, but may be meant: it is not overruled.
 _MAY_BE_MEANT = ("K3L-048",)
@@ -89,7 +89,8 @@ def write(wanted: Sequence[Repair], request: LinkRequest, shown: Shown) -> None:
     from k3check import hints
     from k3check.cli.work import rendering
     from k3check.link import repair
-    from k3check.link.redact import Redactor, secrets_of
+    from k3check.link.request import secrets_of
+    from k3check.link.wire.redact import Redactor
 
     redactor = Redactor(secrets_of(request))
     lang = rendering(shown).lang

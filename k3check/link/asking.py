@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.exchange import Call
+from k3check.link.wire.exchange import Call
 from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from k3check.link.diagnosis import Hit
-    from k3check.link.exchange import Attempt
     from k3check.link.session import Result, Session
+    from k3check.link.wire.exchange import Attempt
 
 DEFAULT_OUTPUT = 2048
 # A refused field is left out and the request sent again at most this often.

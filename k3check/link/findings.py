@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from k3check.link.asking import Asked
     from k3check.link.diagnosis import Hit
-    from k3check.link.exchange import Attempt
-    from k3check.link.observation import Observation
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.session import Session
+    from k3check.link.wire.exchange import Attempt
 
 _CURL_BODY = 700
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from k3check.link.asking import ask, post, question, request_body
-from k3check.link.exchange import Call
 from k3check.link.findings import of_asked
+from k3check.link.wire.exchange import Call
 from k3check.model import Message
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.exchange import Stage
-from k3check.link.reading import Received
+from k3check.link.wire.exchange import Stage
+from k3check.link.wire.limits import Received
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

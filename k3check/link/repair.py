@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k3check.link import lint
-from k3check.link.redact import MASK
+from k3check.link.wire.redact import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from k3check.config.load import Origin
-    from k3check.link.redact import Redactor
     from k3check.link.request import LinkRequest
+    from k3check.link.wire.redact import Redactor
     from k3check.model import Finding
 
 # Diagnoses that name one right value: code -> (configuration key, value's name in the diagnosis).

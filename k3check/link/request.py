@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from k3check.link.redact import MASK
+from k3check.config.address import secrets_in_address
+from k3check.link.wire.redact import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -192,3 +193,11 @@ def request_from(
         env=relevant_env(env),
         files=(str(loaded.path),) if loaded.path is not None else (),
     )
+
+
+def secrets_of(request: LinkRequest) -> tuple[str, ...]:
+    """What must never be shown: the key, and what stands inside addresses and the model's id."""
+    found = [request.api_key.reveal()] if request.api_key else []
+    for text in (request.base_url, request.model, request.proxy, *request.env.values()):
+        found += secrets_in_address(text)
+    return tuple(found)

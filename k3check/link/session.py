@@ -7,21 +7,22 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.client import Client
 from k3check.link.diagnosis import Hit, Level, Phase, classify
-from k3check.link.observation import Observation
-from k3check.link.proxies import ProxyChoice, choose
-from k3check.link.redact import Redactor, secrets_of
-from k3check.link.retry import MOST_RETRIES, Policy, send
-from k3check.link.urls import Base
+from k3check.link.diagnosis.observation import Observation
+from k3check.link.request import secrets_of
+from k3check.link.wire.client import Client
+from k3check.link.wire.proxies import ProxyChoice, choose
+from k3check.link.wire.redact import Redactor
+from k3check.link.wire.retry import MOST_RETRIES, Policy, send
+from k3check.link.wire.urls import Base
 from k3check.model import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from k3check.link.answers import Answer
-    from k3check.link.exchange import Call, Exchange
+    from k3check.link.apis.answers import Answer
     from k3check.link.request import LinkRequest
+    from k3check.link.wire.exchange import Call, Exchange
 
 
 # How far this machine's clock may be off before that is worth a note where nothing failed by it.
@@ -193,7 +194,7 @@ class Session:
         self.told.add("clock")
         if any(hit.row.code == "K3L-213" for hit in hits):
             return ()
-        from k3check.link.clock import shown
+        from k3check.link.wire.clock import shown
 
         ours = shown(seen.exchange.received_at or 0.0)
         return (Message("K3L-916", {"ours": ours, "theirs": shown(seen.server_time)}),)

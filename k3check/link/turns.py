@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from k3check.link.observation import Observation
+    from k3check.link.diagnosis.observation import Observation
 
 # The field of the request that holds the history.
 FIELD = {"openai": "messages", "anthropic": "messages", "responses": "input"}

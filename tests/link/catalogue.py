@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.answers import Answer
+from k3check.link.apis.answers import Answer
 from k3check.link.request import Secret
 from tests.link.faulty import answer, chunk, http, sse
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
-from k3check.link import client as client_module
-from k3check.link.client import Client
-from k3check.link.exchange import Call
-from k3check.link.observation import Observation
-from k3check.link.proxies import choose
+from k3check.link.diagnosis.observation import Observation
 from k3check.link.request import LinkRequest, Secret
-from k3check.link.urls import Base
+from k3check.link.wire import client as client_module
+from k3check.link.wire.client import Client
+from k3check.link.wire.exchange import Call
+from k3check.link.wire.proxies import choose
+from k3check.link.wire.urls import Base
 from tests.link.faulty import Connection, FaultyServer, Request, answer, closed_port, http
 
 if TYPE_CHECKING:

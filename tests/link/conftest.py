@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from k3check.link import runner
-from k3check.link.answers import Answer
-from k3check.link.client import Client
+from k3check.link.apis.answers import Answer
 from k3check.link.diagnosis import classify
-from k3check.link.exchange import Call
-from k3check.link.observation import Observation
-from k3check.link.proxies import ProxyChoice
-from k3check.link.redact import Redactor
+from k3check.link.diagnosis.observation import Observation
 from k3check.link.request import LinkRequest, Secret
-from k3check.link.urls import Base
+from k3check.link.wire.client import Client
+from k3check.link.wire.exchange import Call
+from k3check.link.wire.proxies import ProxyChoice
+from k3check.link.wire.redact import Redactor
+from k3check.link.wire.urls import Base
 from tests.link.faulty import FaultyServer
 
 if TYPE_CHECKING:

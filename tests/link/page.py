@@ -15,7 +15,7 @@ import pytest
 
 from k3check import hints
 from k3check.link.diagnosis import Row, classify, table
-from k3check.link.redact import Redactor
+from k3check.link.wire.redact import Redactor
 from tests.link.catalogue import FIXTURES
 from tests.link.conditions import CONDITIONS, UNARRANGED, observe
 from tests.link.conditions import Bench as Place

@@ -10,9 +10,9 @@ import pytest
 
 from k3check.config.load import load
 from k3check.link import check
-from k3check.link.redact import Redactor
 from k3check.link.repair import Change, changes, diff, repairs, write
 from k3check.link.request import request_from
+from k3check.link.wire.redact import Redactor
 from k3check.model import Confidence, Diagnosis, Finding, Outcome
 from k3check.report.listener import Silent
 from tests.link.catalogue import error

@@ -26,8 +26,8 @@ from k3check.link.diagnosis.row import Heals, Hit, Level, Phase, Row, Tier
 from k3check.link.diagnosis.values import values_of
 
 if TYPE_CHECKING:
-    from k3check.link.observation import Observation
-    from k3check.link.redact import Redactor
+    from k3check.link.diagnosis.observation import Observation
+    from k3check.link.wire.redact import Redactor
 
 __all__ = ["Heals", "Hit", "Level", "Phase", "Row", "Tier", "classify", "table"]
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from k3check.link.apis.errors import is_error, page_title
 from k3check.link.diagnosis.helpers import HIGH, Confidence, Level, Phase, Row, Tier
-from k3check.link.extract import is_error, page_title
 
 if TYPE_CHECKING:
     from k3check.link.diagnosis.helpers import When
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-    from k3check.link.observation import Observation
 
 
 def _plain(seen: Observation) -> bool:

@@ -9,14 +9,14 @@ import time
 from typing import TYPE_CHECKING
 
 from k3check.link.diagnosis.row import Heals, Level, Phase, Row, Tier
-from k3check.link.exchange import Ended, FailureKind, Stage
+from k3check.link.wire.exchange import Ended, FailureKind, Stage
 from k3check.model import Confidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-    from k3check.link.observation import Observation
 
 K = FailureKind
 
@@ -140,7 +140,7 @@ def _clock(seen: Observation) -> Found:
     """A certificate that is valid by the server's clock and not by ours."""
     if not kind(K.TLS_CLOCK)(seen) or seen.server_time is None:
         return None
-    from k3check.link.clock import shown
+    from k3check.link.wire.clock import shown
 
     return {"ours": shown(time.time()), "theirs": shown(seen.server_time)}
 

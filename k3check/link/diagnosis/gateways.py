@@ -21,11 +21,11 @@ from k3check.link.diagnosis.helpers import (
     search,
     status,
 )
-from k3check.link.urls import Base
+from k3check.link.wire.urls import Base
 
 if TYPE_CHECKING:
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-    from k3check.link.observation import Observation
 
 _CLOUDFLARE_ORIGIN = (520, 521, 522, 523, 525, 526, 530)
 

@@ -11,8 +11,8 @@ from k3check.model import Confidence
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-    from k3check.link.observation import Observation
 
     When = Callable[[Observation], Found]
 

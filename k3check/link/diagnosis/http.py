@@ -23,11 +23,11 @@ from k3check.link.diagnosis.helpers import (
     search,
     status,
 )
-from k3check.link.urls import CODE_HOST, PLATFORM_HOSTS, Base
+from k3check.link.wire.urls import CODE_HOST, PLATFORM_HOSTS, Base
 
 if TYPE_CHECKING:
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-    from k3check.link.observation import Observation
 
 
 def _lost_path(seen: Observation) -> bool:
@@ -120,7 +120,7 @@ def _clock(seen: Observation) -> Found:
     signed = key is not None and seen.status == 401 and bool(_TOKEN.fullmatch(key.reveal().strip()))
     if not signed and not seen.says(*_TIMED):
         return None
-    from k3check.link import clock
+    from k3check.link.wire import clock
 
     if abs(seen.skew_s) < clock.SIGNATURE_S or seen.server_time is None:
         return None

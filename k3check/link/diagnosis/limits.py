@@ -26,8 +26,8 @@ from k3check.link.diagnosis.helpers import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-    from k3check.link.observation import Observation
 
 _KINDS = {"rpm": "requests per minute", "tpm": "tokens per minute", "tpd": "tokens per day",
           "concurrency": "requests at once"}  # fmt: skip

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from k3check.link.diagnosis.helpers import HIGH, LOW, MEDIUM, Confidence, Level, Phase, Row, Tier
 
 if TYPE_CHECKING:
-    from k3check.link.answers import Answer
+    from k3check.link.apis.answers import Answer
     from k3check.link.diagnosis.helpers import When
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-    from k3check.link.observation import Observation
 
 _LENGTH = ("length", "max_tokens", "incomplete")
 _FILTERED = ("content_filter", "refusal", "sensitive")

@@ -22,8 +22,8 @@ from k3check.link.diagnosis.helpers import (
 )
 
 if TYPE_CHECKING:
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-    from k3check.link.observation import Observation
 
 _BAD = (400, 413, 422, 500)
 

@@ -11,7 +11,7 @@ from k3check.model import Confidence
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from k3check.link.observation import Observation
+    from k3check.link.diagnosis.observation import Observation
 
     Found = Mapping[str, Any] | bool | None
 

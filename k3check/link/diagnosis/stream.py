@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from k3check.link.diagnosis.connection import late_stream
 from k3check.link.diagnosis.helpers import HIGH, MEDIUM, Confidence, Level, Phase, Row, Tier
-from k3check.link.exchange import Ended, FailureKind
+from k3check.link.wire.exchange import Ended, FailureKind
 
 if TYPE_CHECKING:
     from k3check.link.diagnosis.helpers import When
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-    from k3check.link.observation import Observation
 
 # A stream is "buffered" if at least this many pieces of text came within a moment after a wait.
 _PIECES = 5

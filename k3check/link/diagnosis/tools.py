@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from k3check.link.diagnosis.helpers import HIGH, Confidence, Level, Phase, Row, Tier
-from k3check.link.jsonsafe import parse
 from k3check.link.schema import violation
+from k3check.link.wire.jsonsafe import parse
 
 if TYPE_CHECKING:
-    from k3check.link.answers import ToolCall
+    from k3check.link.apis.answers import ToolCall
     from k3check.link.diagnosis.helpers import When
+    from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-    from k3check.link.observation import Observation
 
 _FINISH = ("tool_calls", "tool_use", "function_call", "completed")
 

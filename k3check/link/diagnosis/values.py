@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.urls import OTHER_REGION
+from k3check.link.wire.urls import OTHER_REGION
 
 if TYPE_CHECKING:
-    from k3check.link.observation import Observation
-    from k3check.link.redact import Redactor
+    from k3check.link.diagnosis.observation import Observation
+    from k3check.link.wire.redact import Redactor
 
 
 def values_of(seen: Observation, redactor: Redactor) -> dict[str, Any]:

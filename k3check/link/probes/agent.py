@@ -10,9 +10,9 @@ from k3check.link.asking import ask, request_body, tool
 from k3check.link.diagnosis.tools import arguments_of
 from k3check.link.findings import of_asked
 from k3check.link.gate import NAMES
-from k3check.link.jsonsafe import get
 from k3check.link.probes import Cost, Probe
 from k3check.link.turns import FIELD, answered, opening
+from k3check.link.wire.jsonsafe import get
 from k3check.model import Confidence, Diagnosis
 
 if TYPE_CHECKING:

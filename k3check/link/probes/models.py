@@ -6,11 +6,11 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from k3check.link.asking import Asked
-from k3check.link.exchange import Call
 from k3check.link.findings import evidence, finding, of_asked
-from k3check.link.jsonsafe import get
 from k3check.link.lint import WINDOW
 from k3check.link.probes import Probe
+from k3check.link.wire.exchange import Call
+from k3check.link.wire.jsonsafe import get
 from k3check.model import Confidence, Diagnosis, Message, Outcome
 
 if TYPE_CHECKING:

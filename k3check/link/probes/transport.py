@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from k3check.link.diagnosis import classify
-from k3check.link.exchange import Call, Exchange
 from k3check.link.findings import diagnosis, finding
 from k3check.link.probes import Probe
-from k3check.link.transport import direct, walk
+from k3check.link.wire.exchange import Call, Exchange
+from k3check.link.wire.transport import direct, walk
 from k3check.model import Message, Outcome
 
 if TYPE_CHECKING:
