@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,7 +11,7 @@ from k3check.compare.profile import error_profile, sparkline_series
 from k3check.compare.verdict import FACTOR, Judgement, floor, judge
 from k3check.diagnose.history import CALLED_AGAIN_S
 from k3check.model import Finding, Message, Outcome
-from k3check.nouns.call import baseline_of, call
+from k3check.nouns.call import baseline_of, begin, call
 from k3check.nouns.candidate_error import CandidateError
 from k3check.nouns.convention import ConventionBroken
 from k3check.nouns.recipe import EXACT, rounding
@@ -31,7 +30,8 @@ def compare_case(
 ) -> Finding:
     """Call the candidate, then judge it against reference and baseline.
 
-    The candidate runs first: memory that the reference used cannot end up in its hands.
+    The reference is computed while a candidate in another process works. One in this process runs
+    first: memory that the reference used cannot end up in its hands.
 
     Args:
         candidate: what to call.
@@ -46,10 +46,10 @@ def compare_case(
         candidate.interface,
         candidate.recipe,
     )
-    began = time.perf_counter()
-    actual, changed = call(candidate, inputs)
-    took = time.perf_counter() - began
+    pending = begin(candidate, inputs)
     reference = operator.evaluate(candidate.semantics, candidate.interface, inputs, EXACT)
+    called = pending()
+    actual, changed = called.outputs, called.changed
     if changed:
         problem = Message("K3O-008", {"input": ", ".join(changed)})
         judgement = Judgement(Outcome.FAIL, problem, location={"tensor": changed[0]})
@@ -81,7 +81,7 @@ def compare_case(
     found = finding(candidate, case, judgement, evidence, series, outcome, notes)
     if history is None:
         return found
-    if outcome is Outcome.FAIL and took <= CALLED_AGAIN_S and history.calls_again:
+    if outcome is Outcome.FAIL and called.seconds <= CALLED_AGAIN_S and history.calls_again:
         history.called_again += 1
         if differs_again(candidate, inputs, actual, reference, baseline):
             history.unstable = found.id

@@ -72,14 +72,14 @@ def family_check(
     histories: Mapping[str, History],
 ) -> Finding:
     """A family's own check; a failure may follow from what the operator's cases have named."""
-    found = unless_broken(check)
+    found = unless_broken(check, request)
     history = histories.get(check.operator)
     if history is None:
         return found
 
     def rerun(wrong: Candidate) -> Finding:
         others = family.checks(request, {**given, check.operator: wrong})
-        return next(other for other in others if other.id == check.id).run()
+        return done(next(other for other in others if other.id == check.id), request)
 
     budget_s = consequence.BUDGET_S[request.profile]
     return consequence.in_context(given[check.operator], history, found, rerun, budget_s)
@@ -88,23 +88,32 @@ def family_check(
 def returning_tensors(candidate: Candidate) -> Candidate:
     """The candidate for checks that compute with its outputs: what is no tensor fails at once."""
 
-    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        outputs = candidate.binding.call(target, inputs)
+    def accepts(outputs: Tensors) -> None:
         for output in candidate.operator.outputs:
             problem = (
                 no_tensor(output.name, outputs[output.name]) if output.name in outputs else None
             )
             if problem is not None:
                 raise ConventionBroken(problem)
-        return outputs
 
-    return replace(candidate, binding=replace(candidate.binding, call=call))
+    return replace(candidate, accepts=accepts)
 
 
-def unless_broken(check: Check) -> Finding:
+def done(check: Check, request: OpsRequest) -> Finding:
+    """What a family's own check finds."""
+    compared = check.comparison
+    if compared is None:
+        return check.run()
+    own = replace(request, tolerance=compared.tolerance)
+    return replace(
+        compare_case(compared.candidate, compared.case, own), id=check.id, title=check.title
+    )
+
+
+def unless_broken(check: Check, request: OpsRequest) -> Finding:
     """A family's own check; a convention that the callable broke fails it."""
     try:
-        return check.run()
+        return done(check, request)
     except ConventionBroken as broken:
         return Finding(
             id=check.id,

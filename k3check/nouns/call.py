@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,13 +20,59 @@ if TYPE_CHECKING:
     from k3check.nouns.tensors import Tensors
 
 
+@dataclass(frozen=True)
+class Called:
+    """A call that came back.
+
+    Attributes:
+        outputs: by canonical name, on the CPU, in memory of their own.
+        changed: names of inputs that it changed and should not have.
+        seconds: how long it took.
+    """
+
+    outputs: Tensors
+    changed: list[str]
+    seconds: float
+
+
 def call(
     candidate: Candidate, inputs: Tensors, layout: Callable[[Tensors], Tensors] | None = None
 ) -> tuple[Tensors, list[str]]:
     """Call the candidate on fresh copies; returns (outputs, names of inputs it changed).
 
-    ``layout`` puts the copies into other memory, on the device: views with strides of their own.
+    ``layout`` puts the copies into other memory: views with strides of their own.
     """
+    called = begin(candidate, inputs, layout)()
+    return called.outputs, called.changed
+
+
+def begin(
+    candidate: Candidate, inputs: Tensors, layout: Callable[[Tensors], Tensors] | None = None
+) -> Callable[[], Called]:
+    """Begin a call on fresh copies of the inputs; the function returned waits for its end.
+
+    One that lives in this process is called at once.
+    """
+    runner = candidate.runner
+    if runner is None:
+        called = _here(candidate, inputs, layout)
+        return lambda: called
+    given = inputs if layout is None else layout(to_device(inputs, torch.device("cpu")))
+    pending = candidate.start(runner, given)
+
+    def finish() -> Called:
+        returned = pending()
+        changed = _changed(candidate, given, returned.inputs)
+        return Called(returned.outputs, changed, returned.seconds)
+
+    return finish
+
+
+def _here(
+    candidate: Candidate, inputs: Tensors, layout: Callable[[Tensors], Tensors] | None
+) -> Called:
+    """A call in this process."""
+    began = time.perf_counter()
     given = to_device(inputs, candidate.recipe.device)
     if layout is not None:
         given = layout(given)
@@ -33,11 +81,6 @@ def call(
         actual = candidate.call(given)
     if candidate.recipe.device.type == "cuda":
         torch.cuda.synchronize(candidate.recipe.device)
-    changed = [
-        name
-        for name, value in before.items()
-        if name not in candidate.binding.mutates and not unchanged(value, given[name])
-    ]
     # A returned tensor may be a view of an input or of another output: take it as it is now.
     outputs = {
         name: value.detach().to("cpu", copy=True)
@@ -45,14 +88,27 @@ def call(
         else value
         for name, value in actual.items()
     }
-    return outputs, changed
+    return Called(outputs, _changed(candidate, before, given), time.perf_counter() - began)
+
+
+def _changed(candidate: Candidate, before: Tensors, after: Tensors) -> list[str]:
+    """Inputs that are not what they were, but for those that the convention gives away."""
+    return [
+        name
+        for name, value in before.items()
+        if name not in candidate.binding.mutates and not unchanged(value, after.get(name))
+    ]
 
 
 def unchanged(before: Any, after: Any) -> bool:
     """Bitwise equality of an input before and after the call."""
     if isinstance(before, list):
-        return all(unchanged(b, a) for b, a in zip(before, after, strict=True))
-    return not isinstance(before, torch.Tensor) or bool(
+        return len(before) == len(after) and all(map(unchanged, before, after))
+    if not isinstance(before, torch.Tensor):
+        return True
+    if not isinstance(after, torch.Tensor) or before.shape != after.shape:
+        return False
+    return before.dtype == after.dtype and bool(
         torch.equal(before.nan_to_num(), after.nan_to_num())
         if before.is_floating_point()
         else torch.equal(before, after)

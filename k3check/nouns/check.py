@@ -9,16 +9,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from k3check.model import Finding
+    from k3check.nouns.case import Case
     from k3check.nouns.operator import Candidate, Operator
     from k3check.nouns.request import OpsRequest
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """A candidate to be compared with its reference on a case of a family's own.
+
+    Attributes:
+        candidate: what is called; the case fits its interface.
+        tolerance: caps the derived limits in the request's place.
+    """
+
+    candidate: Candidate
+    case: Case
+    tolerance: float | None
+
+
+@dataclass(frozen=True)
 class Check:
-    """One thing to be checked by the worker.
+    """One thing to be checked by the judge.
 
     Attributes:
         run: does it.
+        comparison: what planning makes ``run`` of, in a family's own check that is no more than
+            that.
         amend: called after ``run``; returns findings of earlier checks (by id) with more in them
             than could be known when each was made.
         built_in: it calls code of ours alone, whatever the operator is. It stays beside the
@@ -33,6 +50,7 @@ class Check:
     run: Callable[[], Finding]
     amend: Callable[[], Sequence[Finding]] | None = None
     built_in: bool = False
+    comparison: Comparison | None = None
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from k3check.model import Finding, Message
 from k3check.nouns.candidate_error import CandidateError, classify, one_line
 from k3check.nouns.convention import Binding, Convention, ConventionBroken
 from k3check.nouns.lengths import in_multiples
+from k3check.nouns.runner import Runner, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from k3check.nouns.case import Case
     from k3check.nouns.fault import Fault
     from k3check.nouns.recipe import Arithmetic, Recipe
+    from k3check.nouns.runner import Returned
     from k3check.nouns.tensors import Tensors
 
 
@@ -124,27 +128,75 @@ class Candidate:
     options: Mapping[str, Any] = field(default_factory=dict)
     #: which convention was recognised, and by what; None if it was named
     recognised: Message | None = None
+    #: looks at the outputs of every call; raises ConventionBroken where they cannot be used
+    accepts: Callable[[Tensors], None] = lambda _outputs: None
 
     @property
     def interface(self) -> Any:
         """What the callable does itself."""
         return self.binding.interface
 
-    def call(self, inputs: Tensors) -> Tensors:
-        """Call the target on inputs that are on its device; returns canonical outputs.
+    @property
+    def runner(self) -> Runner | None:
+        """Where the callable lives, if that is not here."""
+        target = self.target.target if isinstance(self.target, Watched) else self.target
+        return target if isinstance(target, Runner) else None
+
+    @property
+    def home(self) -> torch.device:
+        """Where :meth:`call` wants its inputs, and puts the outputs."""
+        return self.recipe.device if self.runner is None else torch.device("cpu")
+
+    def call(self, inputs: Tensors, *, live: bool = False) -> Tensors:
+        """Call the target on inputs that lie at ``home``; returns canonical outputs.
+
+        Args:
+            inputs: by name; whatever the convention lets the callable change is changed in them
+                only if it runs here.
+            live: what a later call does to these outputs is to be seen in them.
 
         Raises:
             CandidateError: the target raised (see :mod:`k3check.nouns.candidate_error`).
             ConventionBroken: what it returned does not have the convention's form.
         """
-        try:
-            return self.binding.call(self.target, inputs)
-        except (CandidateError, ConventionBroken):
+        if self.runner is not None:
+            return self.start(self.runner, inputs, live=live)().outputs
+        outputs = applied(self.binding, self.convention, self.target, inputs)
+        self.accepts(outputs)
+        return outputs
+
+    def start(
+        self, runner: Runner, inputs: Tensors, *, live: bool = False
+    ) -> Callable[[], Returned]:
+        """Begin a call in another process; the result of the function is the call's."""
+        pending = runner.start(inputs, self.recipe.device, live=live)
+
+        def finish() -> Returned:
+            returned = pending()
+            if isinstance(self.target, Watched):
+                self.target.add(returned.handed)
+            self.accepts(returned.outputs)
+            return returned
+
+        return finish
+
+
+def applied(
+    binding: Binding, convention: str, target: Callable[..., Any], inputs: Tensors
+) -> Tensors:
+    """Call a target that lives in this process through its convention.
+
+    Raises:
+        CandidateError, ConventionBroken: as :meth:`Candidate.call` does.
+    """
+    try:
+        return binding.call(target, inputs)
+    except (CandidateError, ConventionBroken):
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
+        # The target's own exceptions are CandidateErrors; this came from taking its result
+        # apart. Memory and devices are other stories.
+        if isinstance(error, RuntimeError) and classify(error) in ("memory", "device"):
             raise
-        except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
-            # The target's own exceptions are CandidateErrors; this came from taking its result
-            # apart. Memory and devices are other stories.
-            if isinstance(error, RuntimeError) and classify(error) in ("memory", "device"):
-                raise
-            values = {"convention": self.convention, "error": one_line(error)}
-            raise ConventionBroken(Message("K3O-010", values)) from error
+        values = {"convention": convention, "error": one_line(error)}
+        raise ConventionBroken(Message("K3O-010", values)) from error

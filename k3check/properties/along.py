@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import torch
 from k3check.nouns.tensors import generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
 
     from k3check.nouns.tensors import Tensors
 
@@ -60,34 +59,6 @@ class Along:
         """The inputs of some of the things."""
         dims = {n: dim for n, dim in self.inputs.items() if n in inputs}
         return inputs | {n: inputs[n].narrow(dim, start, length) for n, dim in dims.items()}
-
-
-@dataclass
-class Watched:
-    """A target that remembers whether it was called, and with views."""
-
-    target: Callable[..., Any]
-    calls: int = 0
-    tensors: int = field(default=0)
-    views: int = field(default=0)
-
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        """Call the target."""
-        self.calls += 1
-        for x in _tensors([given, named]):
-            self.tensors += 1
-            self.views += not x.is_contiguous()
-        return self.target(*given, **named)
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from _tensors(list(value.values()))
-    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        for item in value:
-            yield from _tensors(item)
 
 
 def taken(tensors: Tensors, dims: Mapping[str, int], order: torch.Tensor) -> Tensors:

@@ -21,7 +21,8 @@ from k3check.nouns.call import call
 from k3check.nouns.candidate_error import CandidateError
 from k3check.nouns.convention import ConventionBroken
 from k3check.nouns.operator import Property
-from k3check.properties.along import Along, Watched, shuffled, view
+from k3check.nouns.runner import Watched
+from k3check.properties.along import Along, shuffled, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -172,7 +172,7 @@ def mix_retrieval(candidate: Candidate, seed: int, blank: Finding) -> Finding:
     if "mix" not in candidate.interface.supports or candidate.interface.output_norm:
         return skip(blank, "the callable is no single mix")
     recipe = candidate.recipe
-    stack = small_stack(seed).to(recipe.io, recipe.device)
+    stack = small_stack(seed).to(recipe.io, candidate.home)
     sources = torch.stack([stack.embedding, *stack.updates[:2]])
     mixed = stack_check.one_mix(
         candidate, sources, stack.queries[4], stack.gains[4], candidate.semantics.eps

@@ -14,6 +14,7 @@ from k3check.compare.twice import LOUD
 from k3check.compare.verdict import FACTOR, floor
 from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome
 from k3check.nouns.recipe import EXACT, rounding
+from k3check.nouns.runner import Sublayers
 from k3check.operators.attn_res import candidate as builtin
 from k3check.operators.attn_res.semantics import K3, AttnResSemantics
 from k3check.operators.attn_res.stack import (
@@ -45,7 +46,8 @@ def whole_stack(candidate: Candidate) -> WholeStack | str:
         return "the callable includes the norm after the mix; the walk needs the mix itself"
 
     def run(stack: Stack, sublayer: Callable[[int, torch.Tensor], torch.Tensor]) -> torch.Tensor:
-        sublayers = [partial(sublayer, number) for number in range(len(stack.updates))]
+        stack = stack.to(stack.embedding.dtype, candidate.home)
+        sublayers = Sublayers(stack.updates)
         inputs = {
             "hidden": stack.embedding,
             "sublayers": sublayers,
@@ -58,6 +60,8 @@ def whole_stack(candidate: Candidate) -> WholeStack | str:
             result = candidate.call(inputs)["output"]
         else:
             result = builtin.stack(**inputs, mix=partial(one_mix, candidate))
+        for number, value in sublayers.handed:
+            sublayer(number, value)
         return result
 
     return run
@@ -102,7 +106,7 @@ def walk_check(
     if isinstance(run, str):
         return skip(blank, run)
     stack = small_stack(seed).to(recipe.io)
-    seen = record(run, stack.to(recipe.io, recipe.device))
+    seen = record(run, stack)
     expected = walk(STACK, stack, EXACT, semantics)
     layers = len(stack.updates) // 2
     if len(seen.handed) != 2 * layers:
@@ -237,7 +241,7 @@ def look_ahead_check(
     if isinstance(run, str):
         return skip(blank, run)
     exact = small_stack(seed).to(recipe.io)
-    stack = exact.to(recipe.io, recipe.device)
+    stack = exact
     first = record(run, stack)
     layers = len(stack.updates) // 2
     limits: list[float] = []

@@ -6,6 +6,7 @@ output is added to some of them, so that what is wrong in front shows behind.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -119,14 +120,11 @@ def by_candidate(candidate: Candidate, inputs: Tensors) -> Tensors:
     Raises:
         ConventionBroken: an output is missing or has another shape.
     """
-    given = to_device(inputs, candidate.recipe.device)
-    if candidate.builtin:
-        outputs = candidate.call(given)
-    else:
-        with users_number():
-            outputs = candidate.call(given)
-    if candidate.recipe.device.type == "cuda":
-        torch.cuda.synchronize(candidate.recipe.device)
+    given = to_device(inputs, candidate.home)
+    with nullcontext() if candidate.builtin else users_number():
+        outputs = candidate.call(given, live=True)
+    if candidate.home.type == "cuda":
+        torch.cuda.synchronize(candidate.home)
     for name, shape in shapes(candidate, inputs).items():
         of_shape(name, outputs.get(name), shape, "K3O-002")
     return outputs

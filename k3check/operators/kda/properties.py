@@ -18,11 +18,12 @@ from k3check.model import Finding, Message, Outcome
 from k3check.nouns.candidate_error import CandidateError
 from k3check.nouns.operator import Candidate, Property
 from k3check.nouns.recipe import EXACT
+from k3check.nouns.runner import Watched
 from k3check.operators.kda.calling import outputs_of
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.pairs import Bits, Pair, judge_pair, limits
 from k3check.properties import common
-from k3check.properties.along import Along, Watched, shuffled
+from k3check.properties.along import Along, shuffled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,7 +194,7 @@ def strided_views(candidate: Candidate, seed: int) -> Pair | str | Message:
 
 def _on_device(inputs: Tensors, candidate: Candidate) -> Tensors:
     """Inputs on the candidate's device with their strides kept; copies were made before."""
-    device = candidate.recipe.device
+    device = candidate.home
     return {
         n: x.to(device, memory_format=torch.preserve_format) if isinstance(x, torch.Tensor) else x
         for n, x in inputs.items()
