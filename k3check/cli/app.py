@@ -75,7 +75,7 @@ def _interrupted(lang: str) -> None:
 
 def _tell(error: K3CheckError, lang: str) -> None:
     """Write an error to stderr: for people, without control characters and secrets."""
-    from k3check.config.secret import known_secrets, scrub
+    from k3check.masking.settings import known_secrets, scrub
     from k3check.plain import clean, one_line
     from k3check.report.problem import usage_text
     from k3check.report.terminal import look, write

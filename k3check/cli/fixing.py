@@ -89,10 +89,9 @@ def write(wanted: Sequence[Repair], request: LinkRequest, shown: Shown) -> None:
     from k3check import hints
     from k3check.cli.work import rendering
     from k3check.link import repair
-    from k3check.link.request import secrets_of
-    from k3check.link.wire.redact import Redactor
+    from k3check.link.request import redactor_of
 
-    redactor = Redactor(secrets_of(request))
+    redactor = redactor_of(request)
     lang = rendering(shown).lang
     in_files = [r for r in wanted if r.file is not None]
     if not in_files:
@@ -125,7 +124,7 @@ def write(wanted: Sequence[Repair], request: LinkRequest, shown: Shown) -> None:
 
 
 def _say(text: str, redactor: Redactor) -> None:
-    from k3check.config.secret import scrub
+    from k3check.masking.settings import scrub
     from k3check.plain import clean
     from k3check.report.terminal import write as put
 

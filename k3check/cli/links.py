@@ -220,9 +220,9 @@ def discover(shown: Shown) -> None:
     """
     from k3check.cli import setups_shown as showing
     from k3check.cli import work
-    from k3check.config.secret import known_secrets, scrub
     from k3check.link.discover import Machine
     from k3check.link.discover import discover as look_around
+    from k3check.masking.settings import known_secrets, scrub
 
     if shown.format not in ("text", "json"):
         raise problem(

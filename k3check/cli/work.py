@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from k3check.model import Finding, Message, Report
     from k3check.report.formats import Options
 
-# A shorter one may be any variable's value.
-_SHORTEST_KEY = 8
-
 
 @dataclass(frozen=True)
 class Shown:
@@ -57,8 +54,9 @@ class Result:
 
     def report(self) -> Report:
         """The report of everything found, without any known secret."""
+        from k3check.masking import Masker
+        from k3check.masking.address import hosts
         from k3check.model import Report
-        from k3check.report.hide import without
 
         report = Report(
             findings=self.findings,
@@ -69,7 +67,10 @@ class Result:
             config_dialect=self.loaded.dialect,
             config_notes=[*self.remarks, *self.loaded.notes],
         )
-        return without(report, self.loaded.secrets)
+        masked: Report = Masker(
+            self.loaded.secrets, public=hosts(self.loaded.config.api.base_url)
+        ).value(report)
+        return masked
 
 
 def path_of(loaded: Loaded) -> str | None:
@@ -98,10 +99,12 @@ def load(path: Path | None, asked: LinkOptions | None = None) -> Loaded:
 
 def key_variables(loaded: Loaded, named: str | None) -> tuple[str, ...]:
     """The variables that hold a key: the one that an option names, and those with a key's value."""
+    from k3check.masking import SHORTEST
+
     holding = [
         name
         for name, value in os.environ.items()
-        if len(value.strip()) >= _SHORTEST_KEY and value.strip() in loaded.secrets
+        if len(value.strip()) >= SHORTEST and value.strip() in loaded.secrets
     ]
     return tuple(dict.fromkeys([*([named] if named else []), *holding]))
 

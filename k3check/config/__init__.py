@@ -4,6 +4,5 @@ Import the submodule you need; this package imports nothing, so that ``k3check -
 
 * :mod:`k3check.config.load`: find and load a configuration,
 * :mod:`k3check.config.models`: what it can say,
-* :mod:`k3check.config.show`, ``convert``, ``schema``, ``init``: the subcommands' work,
-* :mod:`k3check.config.secret`: masking, for everything that shows a value.
+* :mod:`k3check.config.show`, ``convert``, ``schema``, ``init``: the subcommands' work.
 """

@@ -12,8 +12,8 @@ from k3check.config.describe import accepted, choices, keys
 from k3check.config.models import Config
 from k3check.config.names import ALIASES
 from k3check.config.problems import combined, nearest, problem, type_of
-from k3check.config.secret import hide_opaque, is_secret_path, shown
 from k3check.errors import UsageError
+from k3check.masking.settings import hide_opaque, is_secret_path, shown
 from k3check.operators import OPERATORS
 
 if TYPE_CHECKING:

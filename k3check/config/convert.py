@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from k3check.config.secret import escaped, is_secret_path, scrub
 from k3check.config.show import effective
 from k3check.config.source import display
+from k3check.masking.settings import escaped, is_secret_path, scrub
 
 if TYPE_CHECKING:
     from k3check.config.load import Loaded

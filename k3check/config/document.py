@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from k3check.config.secret import hide_opaque, nearly_secret_key
+from k3check.masking.settings import hide_opaque, nearly_secret_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from k3check.config.secret import shown
+from k3check.masking.settings import shown
 from k3check.model import Message
 
 if TYPE_CHECKING:

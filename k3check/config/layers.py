@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from k3check.config import dialects, source
-from k3check.config.address import secrets_in_values
 from k3check.config.dialects.base import Found
 from k3check.config.document import dotted
 from k3check.config.references import Context, resolve
-from k3check.config.secret import is_secret_path, known_secrets, secrets_in_text
 from k3check.errors import UsageError
+from k3check.masking.address import secrets_in_values
+from k3check.masking.settings import is_secret_path, known_secrets, secrets_in_text
 from k3check.model import Message
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k3check.config import facts, source
-from k3check.config.address import secrets_in_address
 from k3check.config.check import Setting, build
 from k3check.config.describe import keys
 from k3check.config.dialects import pyproject
@@ -18,8 +17,9 @@ from k3check.config.document import dotted
 from k3check.config.layers import File, gather, read_file
 from k3check.config.parse import parse
 from k3check.config.problems import combined, scrubbed
-from k3check.config.secret import known_secrets, shown
 from k3check.errors import UsageError
+from k3check.masking.address import secrets_in_address
+from k3check.masking.settings import known_secrets, shown
 from k3check.model import Message
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from k3check.config import json_text, toml_text, yaml_text
 from k3check.config.document import Document
 from k3check.config.problems import combined, problem, type_of
-from k3check.config.secret import is_secret_path
 from k3check.errors import UsageError
+from k3check.masking.settings import is_secret_path
 
 if TYPE_CHECKING:
     from k3check.config.document import Path_

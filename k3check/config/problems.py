@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from k3check import hints
-from k3check.config.secret import scrub
 from k3check.errors import LISTED, UsageError
+from k3check.masking.settings import scrub
 from k3check.plain import clean
 
 if TYPE_CHECKING:

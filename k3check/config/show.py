@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from k3check.config.secret import masked, shown
+from k3check.masking.settings import masked, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

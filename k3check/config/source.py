@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from k3check.config.problems import problem
-from k3check.config.secret import escaped
+from k3check.masking.settings import escaped
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,9 @@ from k3check.config.dialects.dotenv import FAMILIES
 from k3check.config.load import VARIABLES, load
 from k3check.errors import UsageError
 from k3check.link.request import protocol_of
-from k3check.link.wire.redact import MASK, one_line, without_keys
+from k3check.link.wire.redact import one_line, without_keys
 from k3check.link.wire.urls import Base
+from k3check.masking import MASK
 from k3check.model import Message
 
 if TYPE_CHECKING:

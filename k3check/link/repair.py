@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k3check.link import lint
-from k3check.link.wire.redact import MASK
+from k3check.masking import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

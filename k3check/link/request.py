@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from k3check.config.address import secrets_in_address
-from k3check.link.wire.redact import MASK
+from k3check.link.wire.redact import Redactor
+from k3check.masking import MASK
+from k3check.masking.address import hosts, secrets_in_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -201,3 +202,8 @@ def secrets_of(request: LinkRequest) -> tuple[str, ...]:
     for text in (request.base_url, request.model, request.proxy, *request.env.values()):
         found += secrets_in_address(text)
     return tuple(found)
+
+
+def redactor_of(request: LinkRequest) -> Redactor:
+    """What takes the request's secrets out of texts; the endpoint's host is none."""
+    return Redactor(secrets_of(request), public=hosts(request.base_url))

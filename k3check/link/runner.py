@@ -78,7 +78,7 @@ def run(request: LinkRequest, listener: Listener) -> list[Finding]:
                 result = replace(result, metrics={**result.metrics, **spent})
             _remember(session, probe, result)
             # Last line of defence: whatever a probe put together, no key leaves it.
-            result = session.redactor.record(result)
+            result = session.redactor.value(result)
             result = replace(result, duration_s=time.monotonic() - begun)
             findings.append(result)
             listener.finished(result)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.link.diagnosis import Hit, Level, Phase, classify
 from k3check.link.diagnosis.observation import Observation
-from k3check.link.request import secrets_of
+from k3check.link.request import redactor_of
 from k3check.link.wire.client import Client
 from k3check.link.wire.proxies import ProxyChoice, choose
-from k3check.link.wire.redact import Redactor
 from k3check.link.wire.retry import MOST_RETRIES, Policy, send
 from k3check.link.wire.urls import Base
 from k3check.model import Message
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from k3check.link.apis.answers import Answer
     from k3check.link.request import LinkRequest
     from k3check.link.wire.exchange import Call, Exchange
+    from k3check.link.wire.redact import Redactor
 
 
 # How far this machine's clock may be off before that is worth a note where nothing failed by it.
@@ -102,7 +102,7 @@ class Session:
         env = dict(request.env)
         if request.proxy:
             env["proxy"] = request.proxy
-        return cls(request, base, Redactor(secrets_of(request)), choose(base, request.proxy, env))
+        return cls(request, base, redactor_of(request), choose(base, request.proxy, env))
 
     @property
     def client(self) -> Client:

@@ -10,14 +10,17 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, unquote_plus
 
+from k3check.masking.masker import MASK, SHORTEST
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_HIDDEN = "***"
-# What services' keys begin with, and how a signed token looks.
+# What services' keys begin with, and how a signed token looks. How far it looks ahead is bounded,
+# or a long text of such beginnings would take time in proportion to its square.
 KEY = (
-    r"sk-[\w\-]{4,}|(?:gsk|hf|gh[pousr])_(?=\w*\d)\w{12,}|xai-(?=[\w\-]*\d)[\w\-]{12,}"
-    r"|AIza(?=[\w\-]*\d)[\w\-]{12,}|eyJ[\w\-]{8,}\.[\w.\-]+"
+    r"sk-[\w\-]{4,}|(?:gsk|hf|gh[pousr])_(?=\w{0,200}\d)\w{12,}"
+    r"|xai-(?=[\w\-]{0,200}\d)[\w\-]{12,}"
+    r"|AIza(?=[\w\-]{0,200}\d)[\w\-]{12,}|eyJ[\w\-]{8,2000}+\.[\w.\-]+"
 )
 _KEY = re.compile(rf"(?i:bearer[\s:+]+)?(?:{KEY})", re.ASCII)
 _INSIDE = re.compile(rf"(?<![A-Za-z0-9])(?:{KEY})", re.ASCII)
@@ -28,9 +31,7 @@ _NAME = re.compile(
     r"(?i)(?:^|[_.\-])(?:(?:api|access|auth|id|refresh|client|private|secret|subscription)?"
     r"(?:key|token|secret)|auth|authorization|sig|signature|passw\w*|pwd|pass|credentials?|bearer)$"
 )
-# A username or a value of fewer characters cannot be told from ordinary words in a text.
-_SHORTEST = 6
-_USERINFO = re.compile(r"(?<=://)[^/\s@?#\"'<>]*(?:@[^/\s@?#\"'<>]*)*@")
+_USERINFO = re.compile(r"(?<=//)[^/\s@?#\"'<>]*(?:@[^/\s@?#\"'<>]*)*@")
 _FIELD = re.compile(r"(?<=[?&;#])([\w.\-\[\]%]+)=([^&;\s#\"'<>]+)")
 
 
@@ -46,10 +47,10 @@ def _key_name(name: str) -> bool:
 
 def hide_in_urls(text: str) -> str:
     """Mask user names, passwords and the values of keys' names in the URLs of a text."""
-    if "://" not in text:
+    if "//" not in text and "=" not in text:
         return text
-    text = _USERINFO.sub(f"{_HIDDEN}@", text)
-    return _FIELD.sub(lambda m: f"{m[1]}={_HIDDEN}" if _key_name(m[1]) else m[0], text)
+    text = _USERINFO.sub(f"{MASK}@", text)
+    return _FIELD.sub(lambda m: f"{m[1]}={MASK}" if _key_name(m[1]) else m[0], text)
 
 
 def secrets_in_address(text: str | None) -> tuple[str, ...]:
@@ -64,7 +65,7 @@ def secrets_in_address(text: str | None) -> tuple[str, ...]:
     found: list[str] = []
     for piece in _pieces(text or ""):
         for spelling in (piece, unquote(piece), unquote_plus(piece)):
-            found += [s for s in (spelling, spelling.lower()) if len(s) >= _SHORTEST]
+            found += [s for s in (spelling, spelling.lower()) if len(s) >= SHORTEST]
     return tuple(dict.fromkeys(found))
 
 
@@ -108,3 +109,12 @@ def secrets_in_values(data: Any) -> tuple[str, ...]:
         elif isinstance(value, str) and ("://" in value or _KEY.fullmatch(value.strip())):
             found += secrets_in_address(value)
     return tuple(dict.fromkeys(found))
+
+
+def hosts(*addresses: str | None) -> tuple[str, ...]:
+    """The hosts of configured addresses: they may share words with a key, and are shown."""
+    found = []
+    for address in addresses:
+        netloc = (address or "").rpartition("//")[2].partition("/")[0]
+        found.append(netloc.rpartition("@")[2].partition(":")[0])
+    return tuple(host for host in found if host)

@@ -73,9 +73,7 @@ class Masker:
                 },
             )
         if hasattr(value, "items"):
-            return {
-                self.value(key, clean): self.value(item, clean) for key, item in value.items()
-            }
+            return {self.value(key, clean): self.value(item, clean) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return type(value)(self.value(item, clean) for item in value)
         return value

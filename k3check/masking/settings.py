@@ -1,4 +1,4 @@
-"""Keeping keys out of everything that is shown.
+"""Keys in what a configuration holds.
 
 Two lines of defence: a value is masked by the name of its key, and every finished text is
 searched for the secrets that are known and for what looks like one.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from k3check.config.address import KEY
+from k3check.masking.address import KEY, hide_in_urls
+from k3check.masking.masker import MASK, Masker
 from k3check.plain import clean
 
 if TYPE_CHECKING:
@@ -25,21 +27,16 @@ _SHAPES = (
     re.compile(rf"\b(?:{KEY})"),
     re.compile(r"(?i)\bbearer\s+\S{4,}"),
 )
-_USERINFO = re.compile(r"(?<=//)[^/\s@]*@")
-_QUERY = re.compile(r"(?i)(?<=[?&])([\w\-]*(?:key|token|secret|passw)[\w\-]*)=[^&\s#]+")
 
-# A quoted value that follows a word, whatever sign stands between them.
-_QUOTED = re.compile(r"([\w\-]+)[\"']?\s*[=:]?\s*[\[{]?\s*[\"']+([^\"'\n]+)")
-# What a key looks like and a word does not: long, with letters and digits.
-_OPAQUE = re.compile(r"(?=[\w+/\-]*\d)(?=[\w+/\-]*[A-Za-z])[\w+/\-]{16,}")
+# A quoted value that follows a word, whatever sign stands between them. Words are taken whole: to
+# try every tail of a long one takes time in proportion to its square.
+_QUOTED = re.compile(r"(?<![\w\-])([\w\-]+)[\"']?\s*(?:[=:]\s*)?(?:[\[{]\s*)?[\"']+([^\"'\n]+)")
+_WORD = re.compile(r"[\w+/\-]{16,}")
 _NAMES = ("apikey", "authtoken", "accesstoken", "password", "secret")
 
 # Names of variables have capitals and underscores; a key has not.
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
-HIDDEN = "***"
-# A shorter secret cannot be told from ordinary words in a text.
-_SHORTEST = 6
 _SHOWN = 60
 
 
@@ -57,8 +54,17 @@ def nearly_secret_key(name: str) -> bool:
 
 
 def hide_opaque(text: str) -> str:
-    """Blank what looks like a key in text whose meaning is not known; lengths stay."""
-    return _OPAQUE.sub(lambda match: "*" * len(match[0]), text)
+    """Blank what looks like a key in text whose meaning is not known; lengths stay.
+
+    A key is long and has letters and digits; a word does not.
+    """
+    return _WORD.sub(_blanked, text)
+
+
+def _blanked(match: re.Match[str]) -> str:
+    word = match[0]
+    ascii_letters = any(char.isascii() and char.isalpha() for char in word)
+    return "*" * len(word) if ascii_letters and any(map(str.isdecimal, word)) else word
 
 
 def is_secret_path(path: Iterable[object]) -> bool:
@@ -78,12 +84,15 @@ def scrub(text: str, known: Iterable[str] = ()) -> str:
         text: any text that is about to be shown.
         known: the values of secrets; each is replaced wherever it stands.
     """
-    for secret in sorted({s for s in known if len(s) >= _SHORTEST}, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
+    text = _masker(tuple(known)).hide(text)
     for shape in _SHAPES:
-        text = shape.sub(HIDDEN, text)
-    text = _USERINFO.sub(f"{HIDDEN}@", text)
-    return _QUERY.sub(rf"\1={HIDDEN}", text)
+        text = shape.sub(MASK, text)
+    return hide_in_urls(text)
+
+
+@lru_cache(maxsize=8)
+def _masker(known: tuple[str, ...]) -> Masker:
+    return Masker(known)
 
 
 def _names_variable(key: object, value: object) -> bool:
@@ -135,7 +144,7 @@ def masked(value: Any, path: Sequence[object] = (), known: Iterable[str] = ()) -
     if isinstance(value, list | tuple):
         return [masked(child, path, known) for child in value]
     if is_secret_path(path) and value is not None:
-        return HIDDEN  # none of its characters, and not its length
+        return MASK  # none of its characters, and not its length
     if isinstance(value, str):
         return escaped(scrub(value, known))
     if isinstance(value, float) and not math.isfinite(value):

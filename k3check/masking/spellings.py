@@ -1,9 +1,9 @@
 """How a secret may be written: what a server, a proxy or a trace can turn a key into.
 
-Each kind of spelling is a way to squeeze a text until only the code is left (escapes decoded, blanks
-and separators gone), the needles to look for in it, and the pattern that finds the place in the text
-as it stands. Squeezing is one pass of substitutions and takes time in proportion to the text; the
-patterns are built only where something was found.
+Each kind of spelling is a way to squeeze a text until only the code is left (escapes decoded,
+blanks and separators gone), the needle to look for in it, and the pattern that finds the place in
+the text as it stands. Squeezing is one pass of substitutions and takes time in proportion to the
+text; the patterns are built only where something was found.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import dataclass
+from functools import partial
 from html.entities import html5
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,11 @@ _BLANKS = re.compile(rf"[\s{_INVISIBLE}]|\\[nrt]")
 _BLANK = rf"(?:[\s{_INVISIBLE}]|\\[nrt])*"
 _ESCAPE = re.compile(
     r"&#x0*([0-9a-f]{1,6});?|&#0*([0-9]{1,7});?|&([a-z0-9]{2,30};)|%([0-9a-f]{2})"
-    r"|\\+u\{?0*([0-9a-f]{2,4})\}?|\\+x([0-9a-f]{2})|\\+",
+    r"|\\{1,8}u\{?0*([0-9a-f]{2,4})\}?|\\{1,8}x([0-9a-f]{2})|\\+",
     re.IGNORECASE,
 )
-_NOT_HEX = re.compile(r"\\+u(?:00|\{0*)|0x|\\+x|&?#x|[^0-9a-z]", re.IGNORECASE)
-_HEX_LEAD = r"(?:\\+u00|\\+u\{0*|0x|\\+x|&?#x|%)?"
+_NOT_HEX = re.compile(r"\\{1,8}u(?:00|\{0*)|0x|\\{1,8}x|&?#x|[^0-9a-z]", re.IGNORECASE)
+_HEX_LEAD = r"(?:\\{1,8}u00|\\{1,8}u\{0*|0x|\\{1,8}x|&?#x|%)?"
 _NOT_NUMBER = re.compile(r"\D+0*|^0+")
 _DENSE = "0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-"
 _NAMED: dict[str, list[str]] = {}
@@ -57,19 +58,19 @@ def spellings(secret: str) -> Iterator[Spelling]:
     """
     raw = secret.encode("utf-8", "surrogatepass")
     for way in (secret, secret[::-1]):
-        yield Spelling(_literal, _BLANKS.sub("", way).lower(), lambda way=way: _any_escape(way))
-    yield Spelling(_hex, raw.hex(), lambda: _hex_pattern(raw))
+        yield Spelling(_literal, _BLANKS.sub("", way).lower(), partial(_any_escape, way))
+    yield Spelling(_hex, raw.hex(), partial(_hex_pattern, raw))
     for form in ("d", "o", "b"):
         numbers = [format(byte, form) for byte in raw]
         needle = f" {' '.join(numbers)} "
-        yield Spelling(_numbers, needle, lambda numbers=numbers: _number_pattern(numbers))
-    for code in _encoded(raw, 3, 4, _base64):
-        yield Spelling(_base64_only, code, lambda code=code: _run(code, "A-Za-z0-9+/_=-"))
-    for code in _encoded(raw, 5, 8, lambda data: base64.b32encode(data).decode()):
-        yield Spelling(_upper, code, lambda code=code: f"(?i:{_run(code, 'A-Za-z2-7=')})")
+        yield Spelling(_numbers, needle, partial(_number_pattern, numbers))
+    for code in _encoded(raw, 3, 4, base64.b64encode):
+        yield Spelling(_base64, code, partial(_run, code, "A-Za-z0-9+/_=-"))
+    for code in _encoded(raw, 5, 8, base64.b32encode):
+        yield Spelling(_upper, code, partial(_run, code, "A-Za-z2-7="))
     for encode in (base64.b85encode, base64.a85encode):
-        for code in _encoded(raw, 4, 5, lambda data, encode=encode: encode(data).decode()):
-            yield Spelling(_dense, code, lambda code=code: _run(code, _DENSE))
+        for code in _encoded(raw, 4, 5, encode):
+            yield Spelling(_dense, code, partial(_run, code, _DENSE))
 
 
 def _literal(text: str) -> str:
@@ -95,11 +96,7 @@ def _numbers(text: str) -> str:
     return f" {_NOT_NUMBER.sub(' ', text)} "
 
 
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
-
-def _base64_only(text: str) -> str:
+def _base64(text: str) -> str:
     return _dense(text).replace("-", "+").replace("_", "/")
 
 
@@ -111,7 +108,7 @@ def _dense(text: str) -> str:
     return _BLANKS.sub("", text)
 
 
-def _encoded(raw: bytes, size: int, width: int, encode: Callable[[bytes], str]) -> Iterator[str]:
+def _encoded(raw: bytes, size: int, width: int, encode: Callable[[bytes], bytes]) -> Iterator[str]:
     """The characters that depend on a secret alone, at every place in an encoded text.
 
     An encoding turns groups of ``size`` bytes into ``width`` characters, so a secret in the middle
@@ -120,9 +117,10 @@ def _encoded(raw: bytes, size: int, width: int, encode: Callable[[bytes], str]) 
     for shift in range(size):
         start = -shift % size
         whole = (len(raw) - start) // size
-        code = encode(raw[start : start + whole * size])
-        if len(code) >= 2 * width:
-            yield code
+        for end in (len(raw), start + whole * size):  # first as the end of the text
+            code = encode(raw[start:end]).decode("ascii").rstrip("=")
+            if len(code) >= 2 * width:
+                yield code
 
 
 def _any_escape(secret: str) -> str:
@@ -143,7 +141,7 @@ def _escaped_forms(char: str) -> str:
         code = f"{ord(one):x}"
         forms += [
             re.escape(one),
-            rf"(?:%|\\+x|\\+u0*|\\+u\{{0*){code}\}}?",
+            rf"(?:%|\\{1, 8}x|\\{1, 8}u0*|\\{1, 8}u\{{0*){code}\}}?",
             rf"&\#x0*{code};?|&\#0*{ord(one)};?",
         ]
         forms += [f"&{name}" for name in _NAMED.get(one, ())]
@@ -151,7 +149,7 @@ def _escaped_forms(char: str) -> str:
 
 
 def _hex_pattern(raw: bytes) -> str:
-    return r"(?i:" + r"(?:[^0-9a-z]|\\+u)*?".join(f"{_HEX_LEAD}{b:02x}" for b in raw) + ")"
+    return r"(?i:" + r"(?:[^0-9a-z]|\\{1,8}u)*?".join(f"{_HEX_LEAD}{b:02x}" for b in raw) + ")"
 
 
 def _number_pattern(numbers: list[str]) -> str:
@@ -159,9 +157,11 @@ def _number_pattern(numbers: list[str]) -> str:
 
 
 def _run(code: str, alphabet: str) -> str:
-    """A code with line ends in it, and what of the alphabet stands beside it (its first and last
-    bytes may be the secret's too).
+    """A code with line ends in it, and what of its alphabet stands beside it.
+
+    Its first and last bytes may be the secret's too. Base32 has no case, the others have.
     """
-    chars = {"+": "[+-]", "/": "[/_]"} if "_" in alphabet else {}
+    chars = {"+": "[+-]", "/": "[/_]"} if "_=" in alphabet else {}
     body = _BLANK.join(chars.get(char, re.escape(char)) for char in code)
-    return f"[{alphabet}]{{0,8}}{body}[{alphabet}]{{0,8}}"
+    found = f"[{alphabet}]{{0,8}}{body}[{alphabet}]{{0,8}}"
+    return f"(?i:{found})" if "2-7" in alphabet else found

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from k3check import hints
-from k3check.config import secret, show
+from k3check.config import show
 from k3check.config.convert import convert
 from k3check.config.document import Position, excerpt
 from k3check.config.load import Loaded, Override
+from k3check.masking import settings as secret
 from tests.config.support import CANARY, Loader, Refuser, everything
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k3check.config.address import hide_in_urls, looks_like_key, secrets_in_address
+from k3check.masking.address import hide_in_urls, looks_like_key, secrets_in_address
 
 OPAQUE = "9f86d081884c7d659a2feaa0c55ad015"
 FORMS = (

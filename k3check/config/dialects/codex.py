@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.config.dialects.base import Dialect, Layer, Reading, Value, table
 from k3check.config.pick import picked, several, text
-from k3check.config.secret import VARIABLE
+from k3check.masking.settings import VARIABLE
 from k3check.model import Message
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import unicodedata
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from k3check.config.address import looks_like_key
 from k3check.link.problem import Problem, Severity
 from k3check.link.wire.redact import without_password
 from k3check.link.wire.urls import PLATFORM_HOSTS, WEB_PAGES, Base, hidden
+from k3check.masking.address import looks_like_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -126,7 +126,7 @@ def run(session: Session) -> Finding:
         _TITLE,
         asked,
         more=remarks,
-        failures=session.redactor.record(more),
+        failures=session.redactor.value(more),
         metrics={"turns": float(turns), "tool_calls": float(len(shop.used))},
     )
 

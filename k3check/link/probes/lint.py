@@ -9,7 +9,7 @@ from k3check.link import lint
 from k3check.link.findings import finding
 from k3check.link.probes import Probe
 from k3check.link.problem import Severity
-from k3check.link.wire.redact import MASK
+from k3check.masking import MASK
 from k3check.model import Confidence, Diagnosis, Message, Outcome
 
 if TYPE_CHECKING:
