@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.diagnose.conclude import cause, diagnoses
 from k3check.diagnose.nearest import nearest
+from k3check.diagnose.prediction import broken_predictions
 from k3check.diagnose.record import KEEP_BYTES, Record, record
 from k3check.diagnose.structure import certain
 from k3check.diagnose.trust import distrusted
@@ -125,7 +126,8 @@ def name_the_mistake(candidate: Candidate, history: History) -> list[Finding]:
     """
     if not history.failed:
         return retold(history)  # nothing failed, or only what says by itself what is wrong
-    found = nearest(candidate, history.records, budget_s=history.budget_s)
+    with broken_predictions() as broken:
+        found = nearest(candidate, history.records, budget_s=history.budget_s)
     ranked = diagnoses(found)
     leads, facts = certain(candidate, history.records)
     evidence: dict[str, Any] = dict(facts)
@@ -142,7 +144,10 @@ def name_the_mistake(candidate: Candidate, history: History) -> list[Finding]:
         )
     if found.silent:
         evidence["not_explained"] = ", ".join(found.silent)
-    named_findings = [with_diagnoses(f, ranked, evidence) for f in history.failed]
+    notes = [
+        Message("K3C-190", {"mistake": name, "error": error}) for name, error in broken.items()
+    ][:1]
+    named_findings = [with_diagnoses(f, ranked, evidence, notes) for f in history.failed]
     history.told |= {finding.id: finding for finding in named_findings}
     return retold(history) if history.unstable else named_findings
 
@@ -155,7 +160,10 @@ def retold(history: History) -> list[Finding]:
 
 
 def with_diagnoses(
-    finding: Finding, ranked: Sequence[Diagnosis], evidence: Mapping[str, Any]
+    finding: Finding,
+    ranked: Sequence[Diagnosis],
+    evidence: Mapping[str, Any],
+    notes: Sequence[Message] = (),
 ) -> Finding:
     """A finding with what was concluded.
 
@@ -165,4 +173,8 @@ def with_diagnoses(
     general = finding.hint is None or finding.hint.code == "K3O-009"
     if ranked and (general or ranked[0].confidence is not Confidence.LOW):
         finding = replace(finding, diagnoses=ranked, hint=Message(ranked[0].code, ranked[0].values))
-    return replace(finding, evidence={**finding.evidence, **evidence})
+    return replace(
+        finding,
+        evidence={**finding.evidence, **evidence},
+        notes=(*finding.notes, *notes),
+    )

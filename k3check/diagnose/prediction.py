@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -122,11 +124,33 @@ def same_where_undefined(predicted: torch.Tensor, seen: Record, name: str) -> bo
 def tried(
     candidate: Candidate, faults: Sequence[Fault], seen: Record, *, careful: bool
 ) -> Residual | None:
-    """The residual; infinite where the mistake has no meaning on these shapes."""
+    """The residual; infinite where the prediction itself breaks, which is remembered.
+
+    That is a mistake of ours (every listed mistake has a meaning on every case's shapes): the
+    others must still be looked at, and the reader must be told.
+    """
     try:
         return residual(candidate, faults, seen, careful=careful)
-    except (RuntimeError, ValueError, IndexError, KeyError):
+    except Exception as error:
+        broken = _BROKEN.get(None)
+        if broken is None:
+            raise
+        broken[" + ".join(fault.slug for fault in faults)] = f"{type(error).__name__}: {error}"
         return Residual(math.inf)
+
+
+_BROKEN: ContextVar[dict[str, str]] = ContextVar("broken predictions")
+
+
+@contextmanager
+def broken_predictions() -> Iterator[dict[str, str]]:
+    """What broke within: the error by the names of the mistakes that were predicted."""
+    broken: dict[str, str] = {}
+    token = _BROKEN.set(broken)
+    try:
+        yield broken
+    finally:
+        _BROKEN.reset(token)
 
 
 def unspoken(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from k3check.diagnose import prediction
+from k3check.diagnose.prediction import predict
 from k3check.model import Outcome
 from k3check.operators.kda.candidate import kda_recurrent
 from k3check.report.formats.lines import paragraphs
@@ -46,6 +48,23 @@ def test_a_mistake_is_named_in_every_failed_case():
     assert {f.id for f in amended} == failed
     assert {f.diagnoses[0].code for f in amended} == {"K3O-155"}
     assert all(str(f.diagnoses[0].confidence) == "high" for f in amended)
+
+
+def test_a_prediction_that_breaks_is_told_and_the_others_go_on(monkeypatch):
+    def unscaled(**given):
+        return kda_recurrent(**{**given, "scale": 1.0})
+
+    def broken(candidate, faults, inputs, *rest):
+        if any(fault.slug == "decay.twice" for fault in faults):
+            raise AttributeError("a bug of ours")
+        return predict(candidate, faults, inputs, *rest)
+
+    monkeypatch.setattr(prediction, "predict", broken)
+    _, amended = run_all(unscaled)
+    assert {f.diagnoses[0].code for f in amended} == {"K3O-155"}
+    (note,) = {n for f in amended for n in map(repr, f.notes) if "K3C-190" in n}
+    assert "decay.twice" in note
+    assert "AttributeError: a bug of ours" in note
 
 
 def test_a_nan_keeps_its_own_words():
