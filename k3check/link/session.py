@@ -12,7 +12,7 @@ from k3check.link.diagnosis.observation import Observation
 from k3check.link.request import redactor_of
 from k3check.link.wire.client import Client
 from k3check.link.wire.proxies import ProxyChoice, choose
-from k3check.link.wire.retry import MOST_RETRIES, Policy, send
+from k3check.link.wire.retry import MOST_RETRIES, Judged, Policy, send
 from k3check.link.wire.urls import Base
 from k3check.model import Message
 
@@ -161,20 +161,25 @@ class Session:
             facts: for the rows that need them.
             retries: send again what can heal.
         """
-        deadline = time.monotonic() + self.request.timeout_s
         most = min(self.request.max_retries, MOST_RETRIES) if retries else 0
-        policy = Policy(most, deadline, self.request.backoff_s)
+        policy = Policy(most, self.request.timeout_s, self.request.backoff_s)
 
-        def judge(exchange: Exchange) -> tuple[Hit, ...]:
+        def explain(exchange: Exchange) -> tuple[Hit, ...]:
             return classify(self.observe(exchange, wire, nonce, facts), self.redactor)
 
-        def once() -> Exchange:
-            return self.client.send(call, deadline)
+        def judge(exchange: Exchange) -> Judged:
+            failing = [hit for hit in explain(exchange) if hit.row.level is Level.FAIL]
+            if not failing:
+                return Judged()
+            row = failing[0].row
+            return Judged(row.slug, row.heals, str(failing[0].values.get("message", "")))
 
-        exchange, hits = send(once, judge, policy)
-        refined = self.client.refine(exchange)
-        if refined is not exchange:
-            exchange, hits = refined, judge(refined)
+        def once() -> Exchange:
+            # Every try has the whole time, as it has in the clients.
+            return self.client.send(call, time.monotonic() + self.request.timeout_s)
+
+        exchange = self.client.refine(send(once, judge, policy))
+        hits = explain(exchange)
         self.requests += len(exchange.attempts)
         seen = self.observe(exchange, wire, nonce, facts)
         if seen.family != "unknown":

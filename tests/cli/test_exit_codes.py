@@ -196,7 +196,7 @@ from k3check.cli import main
 try:
     main()
 except SystemExit:
-    heavy = {"torch", "httpx", "pydantic", "rich.console", "stamina"} & set(sys.modules)
+    heavy = {"torch", "httpx", "pydantic", "rich.console"} & set(sys.modules)
     sys.exit(",".join(sorted(heavy)) or 0)
 """
     done = _python(code)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "httpx", "httpx_sse", "stamina", "pydantic", "rich")
+HEAVY = ("torch", "httpx", "httpx_sse", "pydantic", "rich")
 
 
 LINT = """
@@ -34,7 +34,7 @@ assert [f.outcome.value for f in found] == ["pass"] * 5, found
         ("from k3check.link import probe_names; probe_names()", ()),
         (LINT, ()),
         ("from k3check.link.demo import DemoServer\nwith DemoServer(): pass", ()),
-        (DEMO, ("httpx", "httpx_sse", "stamina", "rich")),
+        (DEMO, ("httpx", "httpx_sse", "rich")),
     ],
 )
 def test_imports(code: str, allowed: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any
 
+from k3check.link.wire.retry import Heals as Heals
 from k3check.model import Confidence
 
 if TYPE_CHECKING:
@@ -46,14 +47,6 @@ class Level(StrEnum):
     FAIL = "fail"
     WARN = "warn"
     NOTE = "note"
-
-
-class Heals(StrEnum):
-    """Whether asking again can help."""
-
-    NEVER = "never"
-    ONCE = "once"
-    RETRY = "retry"
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,23 @@
 """When a request is sent again, and how long is waited.
 
-Only what can heal within the run is repeated; which failures those are is said by the table of
-diagnoses. Policy: section F1 of the link specification.
+Only what can heal within the run is repeated; which failures those are is said by who judges a try.
+Policy: section F1 of the link specification.
 """
 
 from __future__ import annotations
 
+import random
 import re
 import time
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from k3check.link.diagnosis.row import Heals
 from k3check.link.wire.exchange import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from k3check.link.diagnosis.row import Hit
     from k3check.link.wire.exchange import Exchange
 
 MOST_RETRIES = 3
@@ -28,6 +28,29 @@ _IN_TEXT = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\s*-?\d+(\.\d+)?\s*")
+
+
+class Heals(StrEnum):
+    """Whether asking again can help."""
+
+    NEVER = "never"
+    ONCE = "once"
+    RETRY = "retry"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a try came to.
+
+    Attributes:
+        slug: of its failure, ``ok`` without one.
+        heals: whether asking again can help.
+        message: the error's text, which may say how long to wait.
+    """
+
+    slug: str = "ok"
+    heals: Heals = Heals.NEVER
+    message: str = ""
 
 
 def retry_after(headers: Mapping[str, str], text: str, now: float) -> float | None:
@@ -66,125 +89,78 @@ class Policy:
 
     Attributes:
         retries: further tries after the first.
-        deadline: of all tries together, by the monotonic clock.
+        longest_wait_s: a wait of so many seconds or more is not waited for.
         backoff_s: first pause where the server names none; doubled each time, at most 8 s.
     """
 
     retries: int
-    deadline: float
+    longest_wait_s: float
     backoff_s: float
 
 
-class _AgainError(Exception):
-    """A try that can heal; carries its exchange."""
-
-    def __init__(self, exchange: Exchange, wait_s: float | None) -> None:
-        super().__init__("try again")
-        self.exchange = exchange
-        self.wait_s = wait_s
-
-
 def send(
-    once: Callable[[], Exchange],
-    judge: Callable[[Exchange], tuple[Hit, ...]],
-    policy: Policy,
-) -> tuple[Exchange, tuple[Hit, ...]]:
+    once: Callable[[], Exchange], judge: Callable[[Exchange], Judged], policy: Policy
+) -> Exchange:
     """Send a call until it succeeds, cannot heal, or the policy ends.
 
     Args:
         once: sends it once.
-        judge: what explains an exchange.
+        judge: what a try came to.
         policy: bounds.
 
     Returns:
-        The last exchange, with every try listed in it, and what explains it.
+        The last exchange, with every try listed in it.
     """
     begun = time.monotonic()
     tries: list[Attempt] = []
-    last: list[tuple[Exchange, tuple[Hit, ...]]] = []
-
-    def attempt() -> None:
+    waited = 0.0
+    while True:
         started, at = time.monotonic(), time.time()
-        waited = started - begun - (tries[-1].started_s + tries[-1].duration_s) if tries else 0.0
         exchange = once()
-        hits = judge(exchange)
+        judged = judge(exchange)
         ended = time.monotonic()
-        failing = next((hit for hit in hits if hit.row.level == "fail"), None)
-        slug = failing.row.slug if failing else "ok"
         tries.append(
             Attempt(
                 len(tries) + 1,
                 started - begun,
                 ended - started,
                 exchange.status,
-                slug,
+                judged.slug,
                 waited,
                 exchange.request_id,
                 at,
             )
         )
-        heals = failing.row.heals if failing else Heals.NEVER
-        once_only = heals is Heals.ONCE and len(tries) > 1
-        asked = retry_after(exchange.headers, str(failing.values.get("message", "")) if failing
-                            else "", time.time())  # fmt: skip
-        give_up = ""
-        wait = asked
-        if heals is Heals.NEVER or once_only or exchange.headers.get("x-should-retry") == "false":
-            give_up = "cannot heal"
-        elif len(tries) > policy.retries:
-            give_up = "tries used up" if policy.retries else "no retries configured"
-        else:
-            if heals is Heals.ONCE and asked is not None:
-                wait = asked + 1.0  # the cooldown must be over, not ending
-            least = wait if wait is not None else _least_backoff(policy, len(tries))
-            if ended + least >= policy.deadline:
-                give_up = "the wait is longer than the time left"
+        asked = retry_after(exchange.headers, judged.message, time.time())
+        wait = _wait(policy, len(tries), asked, judged.heals)
+        give_up = _give_up(policy, len(tries), judged, exchange, wait)
         exchange = replace(exchange, attempts=tuple(tries), give_up=give_up, wait_asked_s=asked)
-        last[:] = [(exchange, hits)]
-        if not give_up:
-            raise _AgainError(exchange, wait)
-
-    try:
-        attempt()
-    except _AgainError as error:
-        _retry(attempt, error, policy)
-    return last[0]
+        if give_up:
+            return exchange
+        time.sleep(wait)
+        waited = time.monotonic() - ended
 
 
-def _retry(attempt: Callable[[], None], first: _AgainError, policy: Policy) -> None:
-    """Try again as long as a try asks for it; the first one has been made already."""
-    import logging
+def _wait(policy: Policy, tries: int, asked: float | None, heals: Heals) -> float:
+    """Seconds before the next try: what the server asks for, or twice the last pause.
 
-    import stamina  # only here: most runs need no retry, and it takes as long to load as httpx
-
-    # Retries are told in the report; stamina's own log lines would end on the user's terminal.
-    logger = logging.getLogger("stamina")
-    if not logger.handlers:
-        logger.addHandler(logging.NullHandler())
-
-    def wait_for(error: Exception) -> bool | float:
-        if not isinstance(error, _AgainError):
-            return False
-        return True if error.wait_s is None else error.wait_s
-
-    attempts = stamina.retry_context(
-        on=wait_for,
-        attempts=policy.retries + 1,
-        timeout=None,
-        wait_initial=policy.backoff_s,
-        wait_max=_MOST_BACKOFF_S,
-        wait_jitter=policy.backoff_s / 2,
-        wait_exp_base=_BACKOFF_BASE,
-    )
-    try:
-        for number in attempts:
-            with number:
-                if number.num == 1:
-                    raise first
-                attempt()
-    except _AgainError:
-        pass  # stamina is switched off: the one try stands as it is
+    A little is added by chance where nothing was asked, so that many clients do not come at once.
+    """
+    if asked is not None:
+        # A cooldown must be over, not ending.
+        return asked + 1.0 if heals is Heals.ONCE else asked
+    pause = min(_MOST_BACKOFF_S, policy.backoff_s * _BACKOFF_BASE ** (tries - 1))
+    return float(pause + random.uniform(0, policy.backoff_s / 2))  # noqa: S311 - no secret
 
 
-def _least_backoff(policy: Policy, tries: int) -> float:
-    return float(min(_MOST_BACKOFF_S, policy.backoff_s * _BACKOFF_BASE ** (tries - 1)))
+def _give_up(policy: Policy, tries: int, judged: Judged, exchange: Exchange, wait: float) -> str:
+    """Why no further try is made; empty if one is."""
+    once_only = judged.heals is Heals.ONCE and tries > 1
+    refuses = exchange.headers.get("x-should-retry") == "false"
+    if judged.heals is Heals.NEVER or once_only or refuses:
+        return "cannot heal"
+    if tries > policy.retries:
+        return "tries used up" if policy.retries else "no retries configured"
+    if wait >= policy.longest_wait_s:
+        return "the wait is longer than the time limit"
+    return ""

@@ -34,7 +34,7 @@ def run(server: FaultyServer, **changes: Any) -> list[Finding]:
         "api_key": Secret(CANARY),
         "model": "kimi-k3",
         "timeout_s": TIMEOUT_S,
-        "max_retries": 2,
+        "max_retries": 0,
         "backoff_s": 0.01,
         "probes": ("chat",),
     }
@@ -126,7 +126,7 @@ def test_no_redirect_is_followed(status: int) -> None:
 def test_no_cookie_comes_back() -> None:
     bad = error(500, "oops", "x", headers=(("Set-Cookie", "session=abc; Path=/"),))
     with FaultyServer([bad]) as server:
-        run(server)
+        run(server, max_retries=2)
         assert len(server.requests) == 3
         assert all("cookie" not in r.headers for r in server.requests)
 
