@@ -19,7 +19,8 @@ import torch
 
 from k3check.checking.candidates import build_candidate
 from k3check.checking.planning import make_plan
-from k3check.compare.verdict import FACTOR, floor, output_dtype
+from k3check.compare.allowance import FACTOR, floor
+from k3check.compare.verdict import output_dtype
 from k3check.model import Outcome
 from k3check.nouns.request import CandidateSpec, OpsRequest
 from k3check.operators import families

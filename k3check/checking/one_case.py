@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.compare import agreement
+from k3check.compare.agree import agree, distances, in_some_way
+from k3check.compare.allowance import FACTOR, allowances, floor
+from k3check.compare.orders import any_order
 from k3check.compare.profile import error_profile, sparkline_series
-from k3check.compare.verdict import FACTOR, Judgement, floor, judge
+from k3check.compare.verdict import Judgement, judge
 from k3check.diagnose.history import CALLED_AGAIN_S
 from k3check.model import Finding, Message, Outcome
 from k3check.nouns.call import baseline_of, begin, call
@@ -18,6 +21,8 @@ from k3check.nouns.recipe import EXACT, rounding
 from k3check.nouns.tensors import is_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from k3check.diagnose.history import History
     from k3check.nouns.case import Case
     from k3check.nouns.operator import Candidate
@@ -56,27 +61,30 @@ def compare_case(
         return finding(candidate, case, judgement, {}, {})
     low = rounding(candidate.recipe, block_operands=operator.block_operands)
     baseline = baseline_of(candidate, inputs, low)
-    judgement = judge(
+    judged = partial(
+        judge,
         operator.outputs,
         actual,
         reference,
-        baseline,
-        inputs,
-        candidate.recipe,
-        request.tolerance,
-        request.standard,
+        inputs=inputs,
+        recipe=candidate.recipe,
+        tolerance=request.tolerance,
+        standard=request.standard,
     )
-    notes = list(judgement.notes)
+    judgement = judged(baseline)
     evidence: dict[str, Any] = dict(judgement.evidence)
     series: dict[str, list[float]] = {}
     outcome = judgement.outcome
+    legal: list[Message] = []
     if outcome is Outcome.FAIL and judgement.measured:
-        legal = legal_recipe(candidate, inputs, actual, reference, request)
-        if legal is not None:
-            outcome = Outcome.ACCEPTABLE
-            notes.append(Message("K3O-011", {"recipe": legal}))
-        else:
+        way = some_way(candidate, request, inputs, reference, baseline, judgement, judged)
+        if way is None:
             evidence |= describe(candidate, judgement, actual, reference, baseline, series)
+        else:
+            judgement, name = way
+            outcome = Outcome.PASS if name is None else Outcome.ACCEPTABLE
+            legal = [] if name is None else [Message("K3O-011", {"recipe": name})]
+    notes = [*judgement.notes, *legal]
     notes += candidate.binding.notes
     found = finding(candidate, case, judgement, evidence, series, outcome, notes)
     if history is None:
@@ -116,34 +124,41 @@ def differs_again(
             for found in (actual, again)
         )
     ]
-    limits = agreement.granted(plain, baseline, reference, candidate.recipe)
-    return bool(agreement.beyond(agreement.distances(plain, again, actual), limits))
+    kept = {n: x.dtype for n, x in actual.items() if isinstance(x, torch.Tensor)}
+    granted = allowances(plain, baseline, reference, candidate.recipe, kept)
+    return bool(agree(distances(plain, again, actual), granted).beyond)
 
 
-def legal_recipe(
+def some_way(
     candidate: Candidate,
-    inputs: Tensors,
-    actual: Tensors,
-    reference: Tensors,
     request: OpsRequest,
-) -> str | None:
-    """The name of another recipe in which the outputs would pass, None if there is none."""
-    operator = candidate.operator
-    for name, arithmetic in operator.legal(candidate.recipe).items():
-        baseline = baseline_of(candidate, inputs, arithmetic)
-        judgement = judge(
-            operator.outputs,
-            actual,
-            reference,
-            baseline,
-            inputs,
-            candidate.recipe,
-            request.tolerance,
-            request.standard,
-        )
-        if judgement.outcome is Outcome.PASS:
-            return name
-    return None
+    inputs: Tensors,
+    reference: Tensors,
+    baseline: Tensors,
+    own: Judgement,
+    judged: Callable[[Tensors], Judgement],
+) -> tuple[Judgement, str | None] | None:
+    """The first legal way of rounding in which the outputs pass; None if there is none.
+
+    Args:
+        candidate, request, inputs, reference: what was called, how, and what is right.
+        baseline, own: the plainest code in its own order of summation, and the verdict by it.
+        judged: the verdict by another baseline.
+    """
+    operator, recipe = candidate.operator, candidate.recipe
+    low = rounding(recipe, block_operands=operator.block_operands)
+
+    def in_any_order(samples: int) -> Judgement:
+        if request.standard is not None:  # a rule of others, that holds for one baseline
+            return own
+        again = partial(baseline_of, candidate, inputs, low)
+        return judged(any_order(again, baseline, reference, recipe.accumulate, samples))
+
+    legal = {
+        name: partial(lambda other: judged(baseline_of(candidate, inputs, other)), other)
+        for name, other in operator.legal(recipe).items()
+    }
+    return in_some_way(own, lambda one: one.excess, in_any_order, legal)
 
 
 def describe(

@@ -7,11 +7,15 @@ whole tensor and for its parts. Only where the very same evaluation is repeated 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.compare import agreement, sets
+from k3check.compare import sets
+from k3check.compare.agree import Compared, agree, disagreed, distances, in_some_way
+from k3check.compare.allowance import allowances
+from k3check.compare.orders import any_order
 from k3check.compare.verdict import no_tensor
 from k3check.model import Message, Outcome
 from k3check.nouns.call import baseline_of, call
@@ -20,11 +24,10 @@ from k3check.nouns.convention import ConventionBroken
 from k3check.nouns.recipe import EXACT, rounding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from k3check.model import Finding
     from k3check.nouns.operator import Candidate
-    from k3check.nouns.recipe import Arithmetic
     from k3check.nouns.tensors import Tensors
 
     #: lays inputs out otherwise, on their device
@@ -45,6 +48,7 @@ class Same:
         inputs: what an evaluation is made on to know what rounding costs there ...
         part: ... and the part of it that is compared.
         times: how often that may be had.
+        more: what else one of both ways may cost, e.g. that it stores a state in between.
         told: the code of what to say of bits that differ within it; None if nobody expects them to
             be equal.
     """
@@ -54,6 +58,7 @@ class Same:
     inputs: Tensors
     part: Callable[[Tensors], Tensors] = dict
     times: float = 2.0
+    more: float = 0.0
     told: str | None = None
 
 
@@ -122,44 +127,44 @@ def judge_same(candidate: Candidate, blank: Finding, same: Same, problem: str) -
     if all(torch.equal(same.left[o.name], same.right[o.name]) for o in valued):
         differences = {f"{o.name}.difference": 0.0 for o in valued}
         return replace(blank, metrics=differences, limits=differences)
-    exact = same.part(exact_of(candidate, same.inputs))
+    whole = exact_of(candidate, same.inputs)
+    exact = same.part(whole)
+    arithmetic = rounding(recipe, block_operands=operator.block_operands)
+    plain = baseline_of(candidate, same.inputs, arithmetic)
+    kept = {n: x.dtype for n, x in plain.items() if isinstance(x, torch.Tensor)}
+    kept = {n: t for n, t in kept.items() if t.is_floating_point}
 
-    def compared(arithmetic: Arithmetic) -> tuple[agreement.ByMetric, agreement.ByMetric]:
-        """How far they are apart, and how far they may be."""
-        base = same.part(baseline_of(candidate, same.inputs, arithmetic))
+    def compared(baseline: Tensors) -> Compared:
+        base = same.part(baseline)
         settled = sets.Agreement(skip=undecided(candidate, exact, base))
         left, right, near, right_one = (
             settled.judged(valued, x) for x in (same.left, same.right, base, exact)
         )
-        allowed = agreement.granted(valued, near, right_one, recipe)
-        strict = {o.name for o in valued if o.compare == "exact"}
-        limits = {
-            name: {m: 0.0 if name in strict else same.times * v for m, v in metrics.items()}
-            for name, metrics in allowed.items()
-        }
-        return agreement.distances(valued, left, right), limits
+        granted = allowances(valued, near, right_one, recipe, kept, same.times, same.more)
+        return agree(distances(valued, left, right), granted)
 
-    apart, limits = compared(rounding(recipe, block_operands=operator.block_operands))
-    found = replace(blank, metrics=agreement.flat(apart), limits=agreement.flat(limits))
-    failed = agreement.beyond(apart, limits)
-    worst = max(apart, key=lambda name: max(apart[name].values()))
-    told = Message(same.told or "", {"tensor": worst, "gap": f"{gap_of(apart, [worst]):.3g}"})
+    def in_any_order(samples: int) -> Compared:
+        def again() -> Tensors:
+            return baseline_of(candidate, same.inputs, arithmetic)
+
+        return compared(any_order(again, plain, whole, recipe.accumulate, samples))
+
+    own = compared(plain)
+    worst = max(own.apart, key=lambda name: max(own.apart[name].values()))
+    told = Message(same.told or "", {"tensor": worst, "gap": f"{own.gap([worst]):.3g}"})
     notes = (told,) if same.told else ()
-    if not failed:
-        differs = any(value for metrics in apart.values() for value in metrics.values())
-        if same.told and differs:
-            return replace(found, outcome=Outcome.ACCEPTABLE, notes=notes)
-        return found
-    for name, arithmetic in operator.legal(recipe).items():
-        if not agreement.beyond(*compared(arithmetic)):
-            legal = Message("K3O-011", {"recipe": name})
-            return replace(found, outcome=Outcome.ACCEPTABLE, notes=(*notes, legal))
-    return agreement.disagreed(found, problem, failed, gap_of(apart, failed))
-
-
-def gap_of(apart: Mapping[str, Mapping[str, float]], names: list[str]) -> float:
-    """The largest distance over whole tensors."""
-    return max(apart[name]["relative_l2"] for name in names)
+    legal = {
+        name: partial(lambda other: compared(baseline_of(candidate, same.inputs, other)), other)
+        for name, other in operator.legal(recipe).items()
+    }
+    found = in_some_way(own, lambda one: one.excess, in_any_order, legal)
+    if found is None:
+        return disagreed(own.on(blank), problem, own.beyond, own.gap(own.beyond))
+    fits, name = found
+    if name is not None:
+        notes = (*notes, Message("K3O-011", {"recipe": name}))
+    outcome = Outcome.ACCEPTABLE if name or (same.told and own.differs) else blank.outcome
+    return replace(fits.on(blank), outcome=outcome, notes=notes if name or own.differs else ())
 
 
 def undecided(candidate: Candidate, exact: Tensors, base: Tensors) -> torch.Tensor | None:

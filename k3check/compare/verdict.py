@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from k3check.compare import exact, sets
-from k3check.compare.metrics import Measurement, measure
+from k3check.compare.agree import share
+from k3check.compare.allowance import Allowance, floor
+from k3check.compare.distance import Measurement, measure
 from k3check.compare.standard import LEVELS, ratios
 from k3check.model import Message, Outcome
 from k3check.nouns.tensors import is_plain
@@ -26,13 +28,6 @@ if TYPE_CHECKING:
     from k3check.nouns.operator import Output
     from k3check.nouns.recipe import Recipe
     from k3check.nouns.tensors import Tensors
-
-#: How many times the baseline's error a candidate may have. Two is what flash-attention allows
-#: itself over a same-precision baseline; another order of summation stays well within it.
-FACTOR = 2.0
-
-#: The same for the worst window, head or channel: a maximum over many parts scatters more.
-PART_FACTOR = 2.5
 
 
 @dataclass(frozen=True)
@@ -56,25 +51,13 @@ class Judgement:
     measured: Mapping[str, Measurement] = field(default_factory=dict)
     allowed: Mapping[str, Measurement] = field(default_factory=dict)
 
-
-def floor(output_dtype: torch.dtype, accumulate: torch.dtype) -> float:
-    """The relative error below which nothing is held against anybody.
-
-    A quarter of the output's epsilon is a little less than what one rounding of the result costs
-    (its RMS is eps / sqrt(12)); eight epsilons of the accumulator cover another order of summation
-    and an accelerator's exp and division, which are right to a few units in the last place.
-    """
-    return 0.25 * torch.finfo(output_dtype).eps + 8 * torch.finfo(accumulate).eps
-
-
-def handed_over(recipe: Recipe) -> float:
-    """Relative L2 that storing a state between two calls may cost: one rounding of every element.
-
-    The largest that rounding to nearest can do is half an epsilon, and the usual factor is granted
-    on it; nothing where the state is kept as precisely as it is computed.
-    """
-    state = torch.finfo(recipe.state).eps
-    return FACTOR * 0.5 * state if state > torch.finfo(recipe.accumulate).eps else 0.0
+    @property
+    def excess(self) -> float:
+        """The worst metric in units of its limit; infinite for what is no matter of rounding."""
+        if self.outcome is not Outcome.FAIL:
+            return 0.0
+        worst = [share(self.metrics[key], limit) for key, limit in self.limits.items()]
+        return max(worst, default=math.inf)
 
 
 def output_dtype(output: Output, recipe: Recipe) -> torch.dtype | None:
@@ -260,14 +243,14 @@ def judge_values(
         if standard is None:
             least = floor(got.dtype if got.is_floating_point() else recipe.io, recipe.accumulate)
             values = measured[name].values()
-            usual = allowed[name].values()
-            allowance, told = derived_limits(name, usual, least, tolerance)
-            notes += told
+            allowance = Allowance(allowed[name].values(), least, cap=tolerance)
+            granted = allowance.limits()
+            notes += capped(name, allowance)
         else:
             values = ratios(got, base, expected)
-            allowance = dict(zip(values, LEVELS[standard], strict=True))
+            granted = dict(zip(values, LEVELS[standard], strict=True))
         metrics |= {f"{name}.{metric}": value for metric, value in values.items()}
-        limits |= {f"{name}.{metric}": limit for metric, limit in allowance.items()}
+        limits |= {f"{name}.{metric}": limit for metric, limit in granted.items()}
     failed = [key for key, value in metrics.items() if not value <= limits[key]]
     worst = max(metrics, key=lambda key: share(metrics[key], limits[key]), default=None)
     location = {} if worst is None else locate(outputs, measured, worst.split(".")[0])
@@ -292,28 +275,14 @@ def judge_values(
     )
 
 
-def derived_limits(
-    name: str, usual: Mapping[str, float], least: float, tolerance: float | None
-) -> tuple[dict[str, float], list[Message]]:
-    """The limit of every metric of a tensor, capped by a tolerance, and what to say of that."""
-    limits, notes = {}, []
-    for metric, base in usual.items():
-        whole = metric == "relative_l2"
-        limit = FACTOR * base + least if whole else PART_FACTOR * base + 2 * least
-        if tolerance is not None and tolerance < limit:
-            if tolerance < base:
-                values = {"tolerance": tolerance, "baseline": base, "tensor": name}
-                notes.append(Message("K3O-012", values))
-            limit = tolerance
-        limits[metric] = limit
-    return limits, notes
-
-
-def share(value: float, limit: float) -> float:
-    """How much of its limit a value takes; a value that is no number takes all and more."""
-    if math.isnan(value):
-        return float("inf")
-    return value / limit if limit > 0 else (0.0 if value == 0 else float("inf"))
+def capped(name: str, allowance: Allowance) -> list[Message]:
+    """What to say of a tolerance that is less than rounding costs."""
+    cap = allowance.cap
+    return [
+        Message("K3O-012", {"tolerance": cap, "baseline": base, "tensor": name})
+        for base in allowance.baseline.values()
+        if cap is not None and cap < base
+    ]
 
 
 def _unique(notes: Sequence[Message]) -> tuple[Message, ...]:

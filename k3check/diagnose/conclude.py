@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from k3check.diagnose.nearest import CLEAR, Match, Nearest
 from k3check.model import TOGETHER, Confidence, Diagnosis
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from k3check.nouns.fault import Fault
 
@@ -28,14 +29,28 @@ def diagnoses(found: Nearest) -> tuple[Diagnosis, ...]:
     if not found.group:
         return ()
     codes = distinct(found.group)
-    unique = len(codes) == 1
-    clear = found.margin >= CLEAR and not found.others and not found.silent
-    confidence = Confidence.HIGH if unique and clear else Confidence.MEDIUM
+    alone = len(codes) == 1 and not found.others and not found.silent
+    confidence = rank(alone=alone, margin=found.margin)
     ranked = [_diagnosis(m, f, confidence, found.margin) for m in codes for f in m.faults]
     ranked += [
         _diagnosis(m, f, Confidence.LOW, None) for m in distinct(found.others) for f in m.faults
     ]
     return tuple(ranked[:SHOWN])
+
+
+def rank(*, alone: bool, margin: float) -> Confidence:
+    """How sure a cause that explains everything is: the one place that says ``high``.
+
+    Args:
+        alone: nothing else explains everything, and it says something of every failure.
+        margin: how many times as far away the next one is that predicts otherwise.
+    """
+    return Confidence.HIGH if alone and margin >= CLEAR else Confidence.MEDIUM
+
+
+def margin_of(best: float, others: Iterable[float]) -> float:
+    """How many times as far the nearest of others is as the best, which may be exact."""
+    return min(others, default=math.inf) / max(best, 0.5)
 
 
 def cause(found: Nearest) -> Match | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.compare.verdict import floor
+from k3check.compare.allowance import floor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

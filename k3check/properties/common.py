@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.compare import agreement
+from k3check.compare.agree import distances
 from k3check.compare.twice import LOUD, Same, exact_of, inputs_of, judge_same, of_shape, outputs_of
 from k3check.model import Finding, Message, Outcome
 from k3check.nouns.call import call
@@ -83,7 +83,7 @@ def _repeated(spec: Any, candidate: Candidate, seed: int) -> Found:
     first = outputs_of(candidate, inputs)
 
     def off(again: Tensors) -> float:
-        apart = agreement.distances(candidate.operator.outputs, again, first)
+        apart = distances(candidate.operator.outputs, again, first)
         return max(value for metrics in apart.values() for value in metrics.values())
 
     worst = max((outputs_of(candidate, inputs, like=first) for _ in range(4)), key=off)

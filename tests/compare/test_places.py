@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from k3check.compare.metrics import measure, unravelled
+from k3check.compare.distance import measure, unravelled
 
 
 @pytest.mark.parametrize("shape", [(7,), (2, 3), (3, 1, 4), (2, 5, 3, 4)])

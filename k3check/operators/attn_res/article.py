@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.compare.metrics import relative_l2
+from k3check.compare.distance import relative_l2
 from k3check.model import Finding, Message, Outcome
 from k3check.nouns.check import Check
 from k3check.nouns.tensors import generator

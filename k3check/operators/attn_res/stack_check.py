@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.compare.metrics import relative_l2
+from k3check.compare.agree import Compared, agree, apart, in_some_way
+from k3check.compare.allowance import WHOLE, Allowance, floor
+from k3check.compare.distance import relative_l2
+from k3check.compare.orders import SAMPLES, any_order
 from k3check.compare.twice import LOUD
-from k3check.compare.verdict import FACTOR, floor
-from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome
+from k3check.diagnose.conclude import margin_of, rank
+from k3check.diagnose.prediction import NEAR
+from k3check.model import Diagnosis, Finding, Message, Outcome
 from k3check.nouns.recipe import EXACT, rounding
 from k3check.nouns.runner import Sublayers
 from k3check.operators.attn_res import candidate as builtin
@@ -28,10 +32,12 @@ from k3check.operators.attn_res.stack import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from k3check.compare.agree import ByMetric
     from k3check.nouns.operator import Candidate
     from k3check.nouns.recipe import Recipe
+    from k3check.nouns.tensors import Tensors
 
     WholeStack = Callable[[Stack, Callable[[int, torch.Tensor], torch.Tensor]], torch.Tensor]
 
@@ -112,73 +118,87 @@ def walk_check(
     if len(seen.handed) != 2 * layers:
         calls = {"found": len(seen.handed), "expected": 2 * layers}
         return replace(blank, outcome=Outcome.FAIL, hint=Message("K3O-285", calls))
-    limits = rounding_limits(stack, recipe, semantics, expected)
-    errors = distances(seen, expected)
-    ratios = [error / limit for error, limit in zip(errors, limits, strict=True)]
-    worst = max(range(len(ratios)), key=lambda i: ratios[i])
+    costs = rounding_costs(stack, recipe, semantics, expected)
+    own = agree(distances(seen, expected), costs)
+
+    def in_any_order(samples: int) -> Compared:
+        wider = rounding_costs(stack, recipe, semantics, expected, samples)
+        return agree(distances(seen, expected), wider)
+
+    way = in_some_way(own, lambda one: one.excess, in_any_order, {})
+    compared = own if way is None else way[0]
+    places = list(compared.apart)
+    errors, limits = (
+        [by_place[place][WHOLE] for place in places] for by_place in (own.apart, compared.limits)
+    )
+    worst = max(range(len(places)), key=lambda i: compared.excess_of(places[i]))
     found = replace(
         blank,
         metrics={"output.relative_l2": errors[-1], "worst_mix": errors[worst]},
         limits={"output.relative_l2": limits[-1], "worst_mix": limits[worst]},
     )
-    if ratios[worst] <= 1:
+    if way is not None:
         return found
-    first = next(i for i, ratio in enumerate(ratios) if not ratio <= 1)
-    values: dict[str, Any] = {
-        "place": place_name(first, layers),
-        "bad": sum(not r <= 1 for r in ratios),
-    }
+    first = places.index(own.beyond[0])
+    values: dict[str, Any] = {"place": place_name(first, layers), "bad": len(own.beyond)}
     return replace(
         found,
         outcome=Outcome.FAIL,
         series={"error_by_mix": errors},
-        hint=Message("K3O-286", values | {"total": len(ratios)}),
+        hint=Message("K3O-286", values | {"total": len(places)}),
         location={"tensor": "mix", "layer": first // 2, "site": place_name(first, layers)},
-        diagnoses=nearest(stack, seen, limits, semantics),
+        diagnoses=nearest(stack, seen, costs, semantics),
     )
 
 
-def rounding_limits(
-    stack: Stack, recipe: Recipe, semantics: AttnResSemantics, expected: Walked
-) -> list[float]:
-    """What rounding may cost at every place."""
+def rounding_costs(
+    stack: Stack,
+    recipe: Recipe,
+    semantics: AttnResSemantics,
+    expected: Walked,
+    samples: int = 0,
+) -> dict[str, Allowance]:
+    """What rounding may cost at every place, in any order of summation if samples are given."""
     low = rounding(recipe, block_operands=True)
+
+    def walked() -> Tensors:
+        return by_place(walk(STACK, stack, low, semantics))
+
+    plain, exact = walked(), by_place(expected)
+    base = any_order(walked, plain, exact, recipe.accumulate, samples) if samples else plain
     least = 2 * floor(recipe.io, recipe.accumulate)  # each place is a part of the whole
-    baseline = walk(STACK, stack, low, semantics).places
-    return [
-        FACTOR * relative_l2(base, exact) + least
-        for base, exact in zip(baseline, expected.places, strict=True)
-    ]
+    return {
+        place: Allowance({WHOLE: relative_l2(base[place], right)}, least)
+        for place, right in exact.items()
+    }
 
 
-def distances(seen: Walked, expected: Walked) -> list[float]:
-    """Relative L2 at every place; infinite for another shape or for what is not finite."""
-    return [
-        relative_l2(got, exact)
-        if got.shape == exact.shape and torch.isfinite(got).all()
-        else math.inf
-        for got, exact in zip(seen.places, expected.places, strict=True)
-    ]
+def by_place(walked: Walked) -> dict[str, torch.Tensor]:
+    """Everything that is compared, by its place in the order of the walk."""
+    return {str(place): value for place, value in enumerate(walked.places)}
+
+
+def distances(seen: Walked, expected: Walked) -> ByMetric:
+    """How far two walks are apart at every place."""
+    right = by_place(expected)
+    return {place: apart(value, right[place]) for place, value in by_place(seen).items()}
 
 
 def nearest(
-    stack: Stack, seen: Walked, limits: list[float], semantics: AttnResSemantics
+    stack: Stack, seen: Walked, costs: Mapping[str, Allowance], semantics: AttnResSemantics
 ) -> tuple[Diagnosis, ...]:
     """The mistakes of a walk that would have handed exactly this to every sub-layer."""
     residuals = []
     for fault in FAULTS:
         would = walk(fault.applied(STACK), stack, EXACT, semantics)
-        gaps = (g / limit for g, limit in zip(distances(seen, would), limits, strict=True))
-        residuals.append((max(gaps), fault))
+        residuals.append((agree(distances(seen, would), costs).excess, fault))
     residuals.sort(key=lambda pair: pair[0])
-    fitting = [(residual, fault) for residual, fault in residuals if residual <= 2]
-    rest = [residual for residual, _ in residuals if residual > 2]
-    confidence = Confidence.HIGH if len(fitting) == 1 else Confidence.MEDIUM
-    margin = min(rest, default=math.inf)
-    return tuple(
-        Diagnosis(fault.code, confidence, residual, margin / max(residual, 0.5))
-        for residual, fault in fitting
-    )
+    fitting = [(residual, fault) for residual, fault in residuals if residual <= NEAR]
+    rest = [residual for residual, _ in residuals if residual > NEAR]
+    best = min((residual for residual, _ in fitting), default=math.inf)
+    margin = margin_of(best, rest)
+    confidence = rank(alone=len(fitting) == 1, margin=margin)
+    return tuple(Diagnosis(fault.code, confidence, residual, margin) for residual, fault in fitting)
 
 
 def counts_check(block: int, layers: int, blank: Finding) -> Finding:
@@ -257,9 +277,10 @@ def look_ahead_check(
                 continue
             if not limits:
                 expected = walk(STACK, exact, EXACT, semantics)
-                limits = rounding_limits(exact, recipe, semantics, expected)
-            finite = one.isfinite().all() and other.isfinite().all()
-            gap = relative_l2(other, one) if finite else math.inf
+                # Both runs are the candidate's: other bits are another order of summation.
+                costs = rounding_costs(exact, recipe, semantics, expected, SAMPLES)
+                limits = [allowance.limit(WHOLE) for allowance in costs.values()]
+            gap = apart(other, one)[WHOLE]
             largest = max(largest, gap)
             if not gap <= limits[number]:
                 values = {"place": place_name(number, layers), "block": block}

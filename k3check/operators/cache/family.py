@@ -13,9 +13,9 @@ from k3check.operators.cache.layers import CANDIDATE, KDA, KINDS, make_layers, m
 from k3check.operators.cache.resume import (
     Limits,
     gaps,
+    in_some_recipe,
     judged,
     last_token,
-    legally,
     points,
     resume,
 )
@@ -93,7 +93,8 @@ def resume_check(row: Row, seed: int, blank: Finding) -> Finding:
     found = judged(blank, [g for cut in done for g in gaps(cut, limits.by_name(cut.point))])
     if found.outcome is Outcome.PASS:
         return found
-    return legally(blank, layers, done, tokens) or blamed(found, layers, cuts)
+    found = in_some_recipe(found, layers, done, tokens)
+    return found if found.outcome is not Outcome.FAIL else blamed(found, layers, cuts)
 
 
 def why_not(row: Row) -> str | None:

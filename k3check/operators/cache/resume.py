@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-import torch
-
-from k3check.compare.metrics import relative_l2
-from k3check.compare.verdict import FACTOR, floor, handed_over
+from k3check.compare.agree import apart, in_some_way, share
+from k3check.compare.allowance import WHOLE, Allowance, floor, handed_over
+from k3check.compare.distance import relative_l2
+from k3check.compare.orders import any_order
 from k3check.model import Message, Outcome
 from k3check.operators.cache.layers import (
     BASELINE,
@@ -28,7 +29,10 @@ from k3check.operators.cache.layers import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import torch
+
     from k3check.model import Finding
+    from k3check.nouns.tensors import Tensors
     from k3check.operators.cache.layers import Layer, Runner
 
 #: Prefix lengths: a multiple of every usual chunk, the middle of a chunk, a single token.
@@ -142,6 +146,18 @@ class Limits:
         rounded = walk(layers, runners or [BASELINE] * len(layers), (0, tokens))
         return cls(layers, exact, rounded)
 
+    def in_any_order(self, tokens: int, samples: int) -> Limits:
+        """The same, with what rounding costs in any order of summation."""
+
+        def again() -> Tensors:
+            return _by_place(walk(self.layers, [BASELINE] * len(self.layers), (0, tokens)))
+
+        plain, exact = _by_place(self.rounded), _by_place(self.exact)
+        accumulate = self.layers[0].saver.recipe.accumulate
+        found = any_order(again, plain, exact, accumulate, samples)
+        pieces = tuple(found[str(i)] for i in range(len(self.layers)))
+        return replace(self, rounded=Walked(found.get("output"), pieces))
+
     def output(self, point: Point) -> float:
         """For the outputs of a suffix: the larger of its own error and that of all tokens."""
         assert self.exact.output is not None
@@ -153,7 +169,7 @@ class Limits:
         ]
         recipes = [layer.reader.recipe for layer in self.layers]
         least = max(floor(r.io, r.accumulate) for r in recipes)
-        return 2 * (FACTOR * max(errors) + least) + self.stored()
+        return Allowance({WHOLE: max(errors)}, least, 2, self.stored()).limit(WHOLE)
 
     def piece(self, index: int) -> float:
         """For the piece of a layer."""
@@ -163,7 +179,7 @@ class Limits:
         error = relative_l2(self.rounded.pieces[index], self.exact.pieces[index])
         own = max(floor(one.saver.recipe.io, recipe.accumulate) for one in self.layers[: index + 1])
         least = max(floor(dtype, recipe.accumulate), own if index else 0.0)
-        return 2 * (FACTOR * error + least) + self.stored()
+        return Allowance({WHOLE: error}, least, 2, self.stored()).limit(WHOLE)
 
     def stored(self) -> float:
         """What the snapshot itself costs: a KDA state that is kept less precisely than computed."""
@@ -177,6 +193,12 @@ class Limits:
         return found if self.exact.output is None else {"output": self.output(point), **found}
 
 
+def _by_place(walked: Walked) -> Tensors:
+    """The output if there is one, and every layer's piece by its number."""
+    found: Tensors = {str(i): piece for i, piece in enumerate(walked.pieces)}
+    return found if walked.output is None else {"output": walked.output, **found}
+
+
 def gaps(cut: Resumed, limits: Mapping[str, float]) -> list[Gap]:
     """The distances at a cut, of what both ways return: a reader may have no output."""
     return [
@@ -188,9 +210,7 @@ def gaps(cut: Resumed, limits: Mapping[str, float]) -> list[Gap]:
 
 def distance(left: torch.Tensor, right: torch.Tensor) -> float:
     """Relative L2; infinite where only one is finite, or for another shape."""
-    if left.shape != right.shape or not torch.equal(left.isfinite(), right.isfinite()):
-        return math.inf
-    return relative_l2(left.nan_to_num(), right.nan_to_num())
+    return apart(left, right)[WHOLE]
 
 
 def worst_by_tensor(found: Sequence[Gap]) -> dict[str, Gap]:
@@ -220,20 +240,36 @@ def judged(blank: Finding, found: Sequence[Gap]) -> Finding:
     return replace(told, location=place, hint=Message("K3O-800", values))
 
 
-def legally(
-    blank: Finding, layers: Sequence[Layer], cuts: Sequence[Resumed], tokens: int
-) -> Finding | None:
-    """An acceptable finding if another legal recipe of the operators would have passed."""
+def in_some_recipe(
+    own: Finding, layers: Sequence[Layer], cuts: Sequence[Resumed], tokens: int
+) -> Finding:
+    """A finding, or that of the first legal way of rounding in which it passes."""
+    blank = replace(own, location={}, hint=None, outcome=Outcome.PASS)
+    limits = partial(Limits.of, layers, tokens)
+
+    def again(limits: Limits) -> Finding:
+        return judged(blank, [g for cut in cuts for g in gaps(cut, limits.by_name(cut.point))])
+
     choices = [layer.saver.operator.legal(layer.saver.recipe) for layer in layers]
-    for name in dict.fromkeys(name for legal in choices for name in legal):
+    legal = {}
+    for name in dict.fromkeys(name for choice in choices for name in choice):
         arithmetics = {
-            layer.saver.operator.name: legal[name]
-            for layer, legal in zip(layers, choices, strict=True)
-            if name in legal
+            layer.saver.operator.name: choice[name]
+            for layer, choice in zip(layers, choices, strict=True)
+            if name in choice
         }
-        limits = Limits.of(layers, tokens, [by_arithmetic(arithmetics)] * len(layers))
-        found = judged(blank, [g for cut in cuts for g in gaps(cut, limits.by_name(cut.point))])
-        if found.outcome is Outcome.PASS:
-            note = Message("K3O-011", {"recipe": name})
-            return replace(found, outcome=Outcome.ACCEPTABLE, notes=(note,))
-    return None
+        runner = by_arithmetic(arithmetics)
+        legal[name] = partial(lambda one: again(limits([one] * len(layers))), runner)
+    way = in_some_way(own, excess, lambda n: again(limits().in_any_order(tokens, n)), legal)
+    if way is None:
+        return own
+    found, other = way
+    if other is None:
+        return found
+    note = Message("K3O-011", {"recipe": other})
+    return replace(found, outcome=Outcome.ACCEPTABLE, notes=(note,))
+
+
+def excess(found: Finding) -> float:
+    """The worst gap in units of its limit."""
+    return max((share(gap, found.limits[n]) for n, gap in found.metrics.items()), default=0.0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.compare.metrics import relative_l2
+from k3check.compare.distance import relative_l2
 from k3check.memory import available_bytes, readable
 from k3check.model import Finding, Message, Outcome
 from k3check.nouns.case import Case

@@ -1,7 +1,7 @@
 """Checks of KDA that need no reference: what holds for every correct operator.
 
 Each compares two calls of the candidate with one another, or a call with a fact of algebra, within
-what rounding costs (see :mod:`k3check.operators.kda.pairs`).
+what rounding costs (see :mod:`k3check.compare.twice`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.compare import agreement
-from k3check.compare.twice import LOUD, inputs_of
-from k3check.compare.verdict import handed_over
+from k3check.compare.agree import distances
+from k3check.compare.allowance import handed_over
+from k3check.compare.twice import LOUD, Same, inputs_of, judge_same
 from k3check.model import Finding, Message, Outcome
 from k3check.nouns.candidate_error import CandidateError
 from k3check.nouns.operator import Candidate, Property
@@ -21,7 +21,6 @@ from k3check.nouns.recipe import EXACT
 from k3check.nouns.runner import Watched
 from k3check.operators.kda.calling import outputs_of
 from k3check.operators.kda.cases import KdaSpec
-from k3check.operators.kda.pairs import Bits, Pair, judge_pair, limits
 from k3check.properties import common
 from k3check.properties.along import Along, shuffled
 
@@ -46,7 +45,7 @@ def tokens(inputs: Tensors, start: int, end: int) -> Tensors:
     return {n: x[:, start:end] if n in SEQUENCE_INPUTS else x for n, x in inputs.items()}
 
 
-def split_invariance(candidate: Candidate, seed: int) -> Pair | str:
+def split_invariance(candidate: Candidate, seed: int) -> Same | str:
     """A sequence in one call, and in two with the state carried over.
 
     The first part ends in the middle of a chunk unless the interface only takes multiples.
@@ -68,10 +67,10 @@ def split_invariance(candidate: Candidate, seed: int) -> Pair | str:
     joined = {"final_state": second["final_state"]}
     if "output" in at_once:
         joined["output"] = torch.cat([first["output"], second["output"]], dim=1)
-    return Pair(joined, at_once, limits(candidate, whole, more=handed_over(candidate.recipe)))
+    return Same(joined, at_once, whole, more=handed_over(candidate.recipe))
 
 
-def past_from_future(candidate: Candidate, seed: int) -> Pair | str:
+def past_from_future(candidate: Candidate, seed: int) -> Same | str:
     """Other tokens at the end change no earlier output by more than their rounding."""
     spec = KdaSpec(tokens=96, gate="medium", state="random")
     inputs = inputs_of(candidate, spec, "future", seed)
@@ -86,11 +85,14 @@ def past_from_future(candidate: Candidate, seed: int) -> Pair | str:
         for n, x in inputs.items()
     }
     one, two = (outputs_of(candidate, x)["output"][:, :cut] for x in (inputs, changed))
-    bits = Bits(candidate, inputs, lambda found: {"output": found["output"][:, :cut]}, "K3O-710")
-    return Pair({"output": one}, {"output": two}, bits)
+
+    def past(found: Tensors) -> Tensors:
+        return {"output": found["output"][:, :cut]}
+
+    return Same({"output": one}, {"output": two}, inputs, past, times=1.0, told="K3O-710")
 
 
-def packed_equals_separate(candidate: Candidate, seed: int) -> Pair | str:
+def packed_equals_separate(candidate: Candidate, seed: int) -> Same | str:
     """Packed sequences, and each of them alone."""
     lengths = (5, 33, 1, 64, 20)
     inputs = inputs_of(
@@ -110,10 +112,10 @@ def packed_equals_separate(candidate: Candidate, seed: int) -> Pair | str:
         "output": torch.cat([part["output"] for part in parts], dim=1),
         "final_state": torch.cat([part["final_state"] for part in parts], dim=0),
     }
-    return Pair(together, apart, limits(candidate, inputs))
+    return Same(together, apart, inputs)
 
 
-def head_permutation(candidate: Candidate, seed: int) -> Pair | str:
+def head_permutation(candidate: Candidate, seed: int) -> Same | str:
     """Heads in another order give the same results in that order."""
     inputs = inputs_of(candidate, spec_of(candidate, 40, heads=3, value_heads=3), "heads", seed)
     if isinstance(inputs, str):
@@ -127,11 +129,14 @@ def head_permutation(candidate: Candidate, seed: int) -> Pair | str:
         for n, x in inputs.items()
     }
     straight, permuted = outputs_of(candidate, inputs), outputs_of(candidate, moved)
-    back = {n: x.index_select(1 if n == "final_state" else 2, order) for n, x in straight.items()}
-    return Pair(permuted, back, limits(candidate, inputs))
+
+    def back(found: Tensors) -> Tensors:
+        return {n: x.index_select(1 if n == "final_state" else 2, order) for n, x in found.items()}
+
+    return Same(permuted, back(straight), inputs, back)
 
 
-def linearity(candidate: Candidate, seed: int) -> Pair | str:
+def linearity(candidate: Candidate, seed: int) -> Same | str:
     """Output and state are linear in (v, S0): doubling both doubles both, bit by bit.
 
     A factor of two is exact in binary arithmetic, so rounding is no excuse.
@@ -141,10 +146,10 @@ def linearity(candidate: Candidate, seed: int) -> Pair | str:
         return inputs
     doubled = {n: 2 * x if n in ("v", "initial_state") else x for n, x in inputs.items()}
     one, two = outputs_of(candidate, inputs), outputs_of(candidate, doubled)
-    return Pair({n: x / 2 for n, x in two.items()}, one, limits(candidate, inputs))
+    return Same({n: x / 2 for n, x in two.items()}, one, inputs)
 
 
-def beta_zero(candidate: Candidate, seed: int) -> Pair | str:
+def beta_zero(candidate: Candidate, seed: int) -> Same | str:
     """With beta = 0 nothing is written: the state only decays."""
     spec = replace(spec_of(candidate, 24), gate="slow")
     inputs = inputs_of(candidate, spec, "beta-zero", seed)
@@ -155,10 +160,10 @@ def beta_zero(candidate: Candidate, seed: int) -> Pair | str:
     outputs = outputs_of(candidate, silent)
     operator = candidate.operator
     exact = operator.evaluate(candidate.semantics, candidate.interface, silent, EXACT)
-    return Pair(outputs, exact, limits(candidate, silent))
+    return Same(outputs, exact, silent)
 
 
-def repeats_equal(candidate: Candidate, seed: int) -> Pair | str:
+def repeats_equal(candidate: Candidate, seed: int) -> Same | str:
     """Five calls on the same inputs agree bit by bit; the one that is furthest off counts."""
     inputs = inputs_of(candidate, spec_of(candidate, 130), "repeat", seed)
     if isinstance(inputs, str):
@@ -167,14 +172,14 @@ def repeats_equal(candidate: Candidate, seed: int) -> Pair | str:
     calls = [outputs_of(candidate, inputs) for _ in range(4)]
 
     def off(again: Tensors) -> float:
-        apart = agreement.distances(candidate.operator.outputs, again, first)
+        apart = distances(candidate.operator.outputs, again, first)
         return max(value for metrics in apart.values() for value in metrics.values())
 
     worst = max(calls, key=off)
-    return Pair(worst, first, Bits(candidate, inputs, lambda found: found, "K3O-711"))
+    return Same(worst, first, inputs, times=1.0, told="K3O-711")
 
 
-def strided_views(candidate: Candidate, seed: int) -> Pair | str | Message:
+def strided_views(candidate: Candidate, seed: int) -> Same | str | Message:
     """Inputs that are views with other strides give the same bits as contiguous ones."""
     inputs = inputs_of(candidate, spec_of(candidate, 40), "strided", seed)
     if isinstance(inputs, str):
@@ -189,7 +194,7 @@ def strided_views(candidate: Candidate, seed: int) -> Pair | str | Message:
     if watched.tensors and not watched.views:
         return f"the convention {candidate.convention} hands on contiguous copies"
     moved = {n: viewed[n].detach().cpu() for n in straight}
-    return Pair(moved, straight, limits(candidate, inputs))
+    return Same(moved, straight, inputs)
 
 
 def _on_device(inputs: Tensors, candidate: Candidate) -> Tensors:
@@ -209,7 +214,7 @@ def _view(x: torch.Tensor) -> torch.Tensor:
     return room[:, :, 1:-1].transpose(1, 2)
 
 
-def empty_sequence(candidate: Candidate, seed: int) -> Pair | str:
+def empty_sequence(candidate: Candidate, seed: int) -> Same | str:
     """A packed sequence of length 0 hands its state through and disturbs no neighbour."""
     inputs = inputs_of(
         candidate, KdaSpec(lengths=(7, 0, 9), gate="medium", state="random"), "empty", seed
@@ -222,10 +227,10 @@ def empty_sequence(candidate: Candidate, seed: int) -> Pair | str:
     def part(found: Tensors) -> Tensors:
         return {"final_state": found["final_state"][1:2]}
 
-    return Pair(part(outputs), {"final_state": given}, Bits(candidate, inputs, part, "K3O-712"))
+    return Same(part(outputs), {"final_state": given}, inputs, part, times=1.0, told="K3O-712")
 
 
-def chunk_edges(candidate: Candidate, seed: int) -> Pair | str:
+def chunk_edges(candidate: Candidate, seed: int) -> Same | str:
     """Prefixes of C-1, C and C+1 tokens give the outputs that the whole gives there."""
     if candidate.interface.multiple_of > 1:
         return f"the operator only takes multiples of {candidate.interface.multiple_of} tokens"
@@ -238,16 +243,19 @@ def chunk_edges(candidate: Candidate, seed: int) -> Pair | str:
     whole = outputs_of(candidate, inputs)["output"]
     ends = (1, chunk - 1, chunk, chunk + 1)
     prefixes = [outputs_of(candidate, tokens(inputs, 0, end))["output"] for end in ends]
-    left = torch.cat(prefixes, dim=1)
-    right = torch.cat([whole[:, :end] for end in ends], dim=1)
-    return Pair({"output": left}, {"output": right}, limits(candidate, inputs))
+
+    def starts(found: Tensors) -> Tensors:
+        return {"output": torch.cat([found["output"][:, :end] for end in ends], dim=1)}
+
+    left = {"output": torch.cat(prefixes, dim=1)}
+    return Same(left, starts({"output": whole}), inputs, starts)
 
 
 def _property(
     name: str,
     title: str,
     code: str,
-    run: Callable[[Candidate, int], Pair | str | Message],
+    run: Callable[[Candidate, int], Same | str | Message],
     *needs: str,
     profile: str = "full",
 ) -> Property:
@@ -258,12 +266,12 @@ def _property(
         )
         if "output" in title and not getattr(candidate.interface, "readout", True):
             return _skip(blank, "the convention returns no output, only the state")
-        pair = run(candidate, seed)
-        if isinstance(pair, str):
-            return _skip(blank, pair)
-        if isinstance(pair, Message):
-            return replace(blank, outcome=Outcome.ACCEPTABLE, notes=(pair,))
-        return judge_pair(blank, pair, code)
+        same = run(candidate, seed)
+        if isinstance(same, str):
+            return _skip(blank, same)
+        if isinstance(same, Message):
+            return replace(blank, outcome=Outcome.ACCEPTABLE, notes=(same,))
+        return judge_same(candidate, blank, same, code)
 
     return Property(name, title, check, frozenset(needs), profile)
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import torch
 
-from k3check.compare.metrics import relative_l2
+from k3check.compare.distance import relative_l2
 from k3check.nouns.case import Case
 from k3check.operators.kda import candidate, cases
 from k3check.operators.kda.cases import KdaSpec

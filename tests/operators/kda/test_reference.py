@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from k3check.compare.metrics import relative_l2
+from k3check.compare.distance import relative_l2
 from k3check.nouns.case import Case
 from k3check.operators.kda import cases
 from k3check.operators.kda.cases import KdaSpec
