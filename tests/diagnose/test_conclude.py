@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
 from k3check.checking.candidates import build_candidate
-from k3check.diagnose.conclude import diagnoses
+from k3check.diagnose.conclude import diagnoses, margin_of, rank
 from k3check.diagnose.nearest import Match, Nearest, nearest
 from k3check.diagnose.prediction import unspoken
 from k3check.diagnose.record import record
@@ -173,3 +175,12 @@ def test_zeros_in_one_case_must_be_explained_as_well():
     assert found["one-token"].hint.code == "K3O-005"
     sure = {d.code for f in found.values() for d in f.diagnoses if d.confidence != Confidence.LOW}
     assert "K3O-155" not in sure
+
+
+def test_high_needs_a_margin_wherever_it_is_said():
+    """The walk over a stack ranks as every other search does."""
+    assert rank(alone=True, margin=2.0) is Confidence.HIGH
+    assert rank(alone=True, margin=1.9) is Confidence.MEDIUM
+    assert rank(alone=False, margin=100.0) is Confidence.MEDIUM
+    assert margin_of(0.1, [3.0, 5.0]) == 6.0
+    assert margin_of(0.1, []) == math.inf

@@ -6,6 +6,7 @@ order that it names, each partial sum rounded to the tensor's own precision.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -100,6 +101,7 @@ class Summing(TorchDispatchMode):
 def summed(target: Any, order: str) -> Any:
     """A callable whose sums are added in another order."""
 
+    @functools.wraps(target)
     def call(*given: Any, **named: Any) -> Any:
         with Summing(order):
             return target(*given, **named)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from k3check.compare.metrics import relative_l2
+from k3check.compare.distance import relative_l2
 from k3check.nouns.recipe import EXACT
 from k3check.operators.kda import exact, fast_reference, reference
 from k3check.operators.kda.semantics import ARTICLE, K3, KIMI_LINEAR, KdaInterface, KdaSemantics

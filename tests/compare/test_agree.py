@@ -1,0 +1,57 @@
+"""One distance, one allowance, one way to ask whether two results agree."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from k3check.compare.agree import agree, apart, in_some_way
+from k3check.compare.allowance import FACTOR, PART_FACTOR, WHOLE, Allowance
+
+
+def test_the_limit_is_factor_times_baseline_plus_floor():
+    one = Allowance({WHOLE: 1e-3, "worst_head": 2e-3}, floor=1e-4)
+    assert one.limits() == {
+        WHOLE: FACTOR * 1e-3 + 1e-4,
+        "worst_head": PART_FACTOR * 2e-3 + 2e-4,
+    }
+    assert one.scaled(2, more=1e-2).limit(WHOLE) == 2 * one.limit(WHOLE) + 1e-2
+    assert Allowance({WHOLE: 1e-3}, cap=1e-5).limit(WHOLE) == 1e-5
+
+
+def test_what_is_no_number_or_has_another_shape_is_infinitely_far():
+    x = torch.ones(2, 3)
+    assert apart(x, x) == {WHOLE: 0.0}
+    assert apart(x, torch.ones(3, 2))[WHOLE] == math.inf
+    y = x.clone()
+    y[0, 0] = math.nan
+    assert apart(y, x)[WHOLE] == math.inf
+    assert apart(y, y.clone())[WHOLE] == 0.0
+    assert agree({"x": {WHOLE: math.nan}}, {"x": Allowance({WHOLE: 1.0})}).beyond == ["x"]
+
+
+def test_nothing_is_granted_to_what_has_no_allowance():
+    found = agree({"x": {WHOLE: 1e-9}, "y": {WHOLE: 0.0}}, {})
+    assert found.beyond == ["x"]
+    assert found.excess == math.inf
+
+
+def test_ways_are_tried_in_turn_and_only_where_they_may_help():
+    tried = []
+
+    def order(samples):
+        tried.append(samples)
+        return 1.5 if samples == 1 else 0.9
+
+    def identity(x):
+        return x
+
+    assert in_some_way(0.5, identity, order, {}) == (0.5, None)
+    assert tried == []
+    assert in_some_way(2.0, identity, order, {}) == (0.9, None)
+    assert len(tried) == 2
+    tried.clear()
+    assert in_some_way(1e6, identity, order, {"tf32": lambda: 0.1}) == (0.1, "tf32")
+    assert in_some_way(math.inf, identity, order, {"tf32": lambda: 3.0}) is None
+    assert tried == []
