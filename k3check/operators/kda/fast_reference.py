@@ -41,7 +41,7 @@ _SMALLEST = 1e-240
 
 #: Elements of one [chunks, HV, C, K] tensor that are worked on at once. On an accelerator enough to
 #: fill it; on a CPU few enough for its caches.
-_AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 25}
+_AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 24}
 
 #: The semantics' choices that come before the recurrence: ``prepare`` has made them.
 _FRONT = frozenset(
