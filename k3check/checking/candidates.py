@@ -12,6 +12,7 @@ from k3check.checking.recognition import check_ability, choice, choose_conventio
 from k3check.errors import UsageError
 from k3check.nouns.operator import Candidate
 from k3check.nouns.recipe import Recipe
+from k3check.nouns.shapes import Shapes, compiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ DTYPES = {
 }
 #: semantics that are models: each operator that differs between them has all of them
 MODELS = ("k3", "kimi-linear", "article")
+SIZES = ("heads", "key_dim", "value_dim")
 SHORT = {"fp64": "float64", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -62,7 +64,7 @@ def build_candidate(
         binding = replace(binding, interface=limited(operator, spec, binding.interface))
     binding = replace(binding, notes=(*binding.notes, *binding.advice(semantics)))
     return Candidate(
-        operator=operator,
+        operator=of_sizes(operator, spec, recipe),
         target=target,
         binding=binding,
         convention=convention.name,
@@ -74,6 +76,29 @@ def build_candidate(
         options=spec.options,
         recognised=recognised,
     )
+
+
+def of_sizes(operator: Operator, spec: CandidateSpec, recipe: Recipe) -> Operator:
+    """The operator whose cases have the sizes that the run asks for, or that its device suits.
+
+    Raises:
+        UsageError: the operator has no such sizes.
+    """
+    few = spec.target is not None and compiles(recipe.device)
+    shapes = Shapes(few, spec.heads, spec.key_dim, spec.value_dim)
+    sized, fit = operator.sized, operator.fit
+    asked = [name for name in SIZES if getattr(spec, name) and name not in operator.sizes]
+    if asked and spec.operator != "*":
+        raise UsageError(
+            code="K3C-139",
+            what=f"{operator.name} has no heads, key_dim or value_dim that could be chosen",
+            where=spec.origin,
+            found=", ".join(f"{name} = {getattr(spec, name)}" for name in asked),
+            fix="Remove them.",
+        )
+    if sized is None or not shapes.asked:
+        return operator
+    return replace(operator, fit=lambda case, form: fit(sized(case, form, shapes), form))
 
 
 def limited(operator: Operator, spec: CandidateSpec, interface: Any) -> Any:

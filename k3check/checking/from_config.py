@@ -29,6 +29,7 @@ class OpsOptions:
         suites: the arguments.
         operators: ``NAME=TARGET``, each.
         conventions, semantics: ``NAME=VALUE`` for one operator, ``VALUE`` for all.
+        heads, key_dim, value_dim: sizes of every operator that has them.
         tolerance: ``auto`` or a number.
         standard: a level of the dual-benchmark rule.
         directory: where relative targets start.
@@ -41,6 +42,9 @@ class OpsOptions:
     dtype: str | None = None
     state_dtype: str | None = None
     device: str | None = None
+    heads: int | None = None
+    key_dim: int | None = None
+    value_dim: int | None = None
     tolerance: str | None = None
     standard: str | None = None
     timeout_s: float | None = None
@@ -125,6 +129,9 @@ def _from_file(loaded: Loaded) -> dict[str, CandidateSpec]:
             device=configured.device,
             options=configured.options,
             multiple_of=configured.multiple_of,
+            heads=configured.heads,
+            key_dim=configured.key_dim,
+            value_dim=configured.value_dim,
             origin=str(loaded.origins[f"operators.{name}"]),
         )
         for name, configured in loaded.config.operators.items()
@@ -201,4 +208,7 @@ def _recipe(spec: CandidateSpec, options: OpsOptions) -> CandidateSpec:
         dtype=dtype or spec.dtype,
         state_dtype=state or spec.state_dtype,
         device=device or spec.device,
+        heads=options.heads or spec.heads,
+        key_dim=options.key_dim or spec.key_dim,
+        value_dim=options.value_dim or spec.value_dim,
     )

@@ -136,6 +136,16 @@ StateDtypeOption: TypeAlias = Annotated[
 DeviceOption: TypeAlias = Annotated[
     str | None, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda, cuda:1 ...")
 ]
+HeadsOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--heads", metavar="N", min=1, help="Heads that cases have."),
+]
+KeyDimOption: TypeAlias = Annotated[
+    int | None, typer.Option("--key-dim", metavar="N", min=1, help="K, the size of a key.")
+]
+ValueDimOption: TypeAlias = Annotated[
+    int | None, typer.Option("--value-dim", metavar="N", min=1, help="V, the size of a value.")
+]
 ToleranceOption: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -308,6 +308,9 @@ class OperatorConfig(_Section):
     multiple_of: Size | None = Field(
         default=None, description="The callable only takes multiples of so many tokens."
     )
+    heads: Size | None = Field(default=None, description="Heads that cases have.")
+    key_dim: Size | None = Field(default=None, description="K, the size of a key.")
+    value_dim: Size | None = Field(default=None, description="V, the size of a value.")
     timeout: Seconds | None = Field(default=None, description="Seconds that one check may take.")
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from k3check.nouns.fault import Fault
     from k3check.nouns.recipe import Arithmetic, Recipe
     from k3check.nouns.runner import Returned
+    from k3check.nouns.shapes import Sized
     from k3check.nouns.tensors import Tensors
 
 
@@ -94,6 +95,10 @@ class Operator:
     block_operands: bool = False
     properties: Sequence[Property] = ()
     stretched: Case | None = None
+    #: sizes that a run asks for, for operators whose kernels are compiled for them
+    sized: Sized | None = None
+    #: which of them a user can choose: ``heads``, ``key_dim``, ``value_dim``
+    sizes: frozenset[str] = frozenset()
     #: legal other recipes: name -> change of the arithmetic, judged ``acceptable`` and named
     legal: Callable[[Recipe], Mapping[str, Arithmetic]] = lambda _recipe: {}
 

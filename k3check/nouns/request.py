@@ -27,6 +27,7 @@ class CandidateSpec:
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1`` ...
         options: keyword arguments passed through to the callable.
         multiple_of: the callable only takes multiples of so many tokens; None for any number.
+        heads, key_dim, value_dim: the sizes that cases have, None for the usual ones.
         origin: where this was configured, for messages (``config.toml [operators.kda_chunk]``).
     """
 
@@ -40,6 +41,9 @@ class CandidateSpec:
     device: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
     multiple_of: int | None = None
+    heads: int | None = None
+    key_dim: int | None = None
+    value_dim: int | None = None
     origin: str = "built-in"
 
 

@@ -35,6 +35,7 @@ ATTN_RES = Operator(
     baseline=reference.baseline,
     block_operands=True,
     properties=properties.PROPERTIES,
+    sized=cases.sized,
 )
 
 FAMILY = Family("attn_res", (ATTN_RES,), article.checks)

@@ -160,8 +160,10 @@ def dense_against_steps(candidate: Candidate, K: int, V: int, seed: int, blank: 
             blank,
             f"a {K} x {V} state needs {readable(needed)} and {readable(free)} are available",
         )
-    spec = KdaSpec(tokens=1, heads=1, value_heads=1, key_dim=K, value_dim=V, gate="medium")
+    spec = KdaSpec(tokens=1, heads=1, value_heads=1, key_dim=K, value_dim=V, gate="medium",
+                   fixed=(K, V) != (DIM, DIM))  # fmt: skip
     inputs = article_inputs(form, spec, "article-dense", seed)
+    K, V = inputs["k"].shape[-1], inputs["v"].shape[-1]  # a callable may take one size alone
     started = time.perf_counter()
     outputs = outputs_of(form, inputs)
     elapsed = time.perf_counter() - started
@@ -199,7 +201,9 @@ def state_norm(
         return _skip(blank, form)
     T = 256
     spec = KdaSpec(tokens=T, heads=1, value_heads=1, gate="medium", state="random")
-    raw = form.operator.raw(Case("article-state-norm", "", spec=spec), ARTICLE, seed)
+    case = form.operator.fit(Case("article-state-norm", "", spec=spec), form.interface)
+    assert isinstance(case, Case), case
+    raw = form.operator.raw(case, ARTICLE, seed)
     low, high = kda.get("alpha_floor", 0.01), 1.0
     raw["gate"] = raw["gate"].clamp(min=math.log(low / (high - low)) if 0 < low < 1 else -20.0)
     whole = form.operator.present(raw, ARTICLE, form.interface, form.recipe)

@@ -21,6 +21,7 @@ from k3check.operators.kda.sees import SEES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from k3check.nouns.shapes import Shapes
     from k3check.operators.kda.semantics import KdaInterface, KdaSemantics
 
     NormalDraw = Callable[..., torch.Tensor]
@@ -38,6 +39,8 @@ class KdaSpec:
         lengths: packed sequences instead of a batch.
         heads, value_heads, key_dim, value_dim: H, HV, K, V.
         gate, keys, state, beta: families of values.
+        zeros: where the state is zero, one of zeros is given.
+        fixed: the sizes are what it is about.
         shared_rates: the value heads of a query head have one rate and bias, as where a callable
             reads them by query head.
     """
@@ -54,6 +57,8 @@ class KdaSpec:
     state: Literal["zero", "random", "huge"] = "random"
     beta: Literal["normal", "high", "low"] = "normal"
     scale: float | None = None
+    zeros: bool = False
+    fixed: bool = False
     shared_rates: bool = False
 
 
@@ -111,6 +116,8 @@ def raw(case: Case, semantics: KdaSemantics, seed: int) -> Tensors:
     if spec.state != "zero":
         size = 1000.0 if spec.state == "huge" else 1.0
         inputs["initial_state"] = size * normal(N, HV, K, V)
+    elif spec.zeros:
+        inputs["initial_state"] = torch.zeros(N, HV, K, V, dtype=torch.float64)
     if spec.lengths:
         ends = [0, *accumulate(spec.lengths)]
         inputs["cu_seqlens"] = torch.tensor(ends, dtype=torch.int64)
@@ -160,7 +167,7 @@ def fit(case: Case, interface: KdaInterface) -> Case | str:
         return f"the convention does not take {', '.join(sorted(missing)).replace('_', ' ')}"
     spec: KdaSpec = case.spec
     if "initial_state" not in interface.supports and spec.state != "zero":
-        spec = replace(spec, state="zero")
+        spec = replace(spec, state="zero", zeros=False)
     if interface.key_dim is not None:
         V = interface.key_dim if spec.value_dim == spec.key_dim else spec.value_dim
         spec = replace(spec, key_dim=interface.key_dim, value_dim=V)
@@ -168,6 +175,41 @@ def fit(case: Case, interface: KdaInterface) -> Case | str:
         spec = replace(spec, heads=interface.heads, value_heads=interface.heads)
     spec = replace(spec, shared_rates=interface.rates == "query")
     return in_multiples(replace(case, spec=spec), interface)
+
+
+#: Cases whose mistake needs another shape than the usual one, and why.
+OTHER_SHAPES = {
+    "packed": "resets between sequences exist where there are several",
+    "fast-zero-state": "a kernel without an initial state is another kernel",
+    "value-dim": "a transposed state shows in its shape where V is not K",
+    "heads": "query heads and value heads change places together",
+}
+
+
+def sized(case: Case, interface: KdaInterface, shapes: Shapes) -> Case:
+    """The case with the sizes that a run asks for.
+
+    Where shapes are dear, all cases have those of the released model (K = V = 128), two value
+    heads a query head if the callable takes that, and an initial state, if only of zeros.
+    """
+    spec: KdaSpec = case.spec
+    if spec.fixed:
+        return case
+    usual = 128 if shapes.few else spec.key_dim
+    K = shapes.key_dim or usual
+    V = shapes.value_dim or (K // 2 if spec.value_dim < spec.key_dim else K)
+    H, HV = spec.heads, spec.value_heads
+    if shapes.heads is not None:
+        grouped = HV > H and not shapes.few
+        H, HV = shapes.heads, 2 * shapes.heads if grouped else shapes.heads
+    elif shapes.few:
+        H, HV = (4, 4) if case.name == "heads" else (2, 4)
+        if "grouped" not in interface.supports:
+            H = HV = 4
+    zeros = spec.zeros or (shapes.few and case.name != "fast-zero-state")
+    needs = case.needs if V != K else case.needs - {"value_dim"}
+    spec = replace(spec, heads=H, value_heads=HV, key_dim=K, value_dim=V, zeros=zeros)
+    return replace(case, spec=spec, needs=needs | ({"value_dim"} if V != K else set()))
 
 
 def _case(name: str, why: str, *, profile: str = "full", **spec: object) -> Case:

@@ -66,6 +66,8 @@ def _operator(name: str, suite: str, title: str) -> Operator:
         block_operands=name == "kda_chunk",
         faults=partial(faults.faults, chunked=name == "kda_chunk", step=step),
         legal=legal_recipes,
+        sized=cases.sized,
+        sizes=frozenset({"heads", "key_dim", "value_dim"}),
         stretched=None if step else cases.STRETCHED,
         properties=properties.STEP_PROPERTIES if step else properties.SEQUENCE_PROPERTIES,
     )
