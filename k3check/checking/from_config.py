@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from k3check.checking import option_values as typed
+from k3check.config.meaning import off_notes, switched_off
+from k3check.config.operator_tables import check_targets
 from k3check.config.problems import problem
 from k3check.model import BUILT_IN_ONLY, Message
 from k3check.nouns.request import CandidateSpec, OpsRequest
-from k3check.operators import OPERATORS
+from k3check.operators import OPERATORS, SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,13 +59,15 @@ def request(loaded: Loaded, options: OpsOptions) -> OpsRequest:
     """What the worker is asked to check; options override the configuration.
 
     Without a suite, an operator that is configured (in the file, or by an option that names it)
-    is checked alone; with suites, everything in them is.
+    is checked alone; with suites, everything in them is. A suite that the configuration switches
+    off is checked only if the command line names it.
 
     Raises:
         UsageError: an unknown name, or a value that is not accepted.
     """
     suites = tuple(dict.fromkeys(typed.suite(name) for name in options.suites))
     candidates = _named(_from_file(loaded), options)
+    check_targets(loaded, [name for name, spec in candidates.items() if spec.target is not None])
     model = loaded.config.model.semantics
     default = _recipe(CandidateSpec("*", semantics=model), options)
     candidates = {n: _of_model(spec, model) for n, spec in candidates.items()}
@@ -76,11 +80,20 @@ def request(loaded: Loaded, options: OpsOptions) -> OpsRequest:
             for n, c in candidates.items()
         }
     candidates = _conventions(_semantics(candidates, options, default), options)
+    only_configured = not suites and bool(candidates)
+    off = {} if suites else switched_off(loaded.config)
+    if off:
+        candidates = {
+            name: spec
+            for name, spec in candidates.items()
+            if OPERATORS[name] not in off or spec.origin.startswith("--operator")
+        }
+        suites = () if only_configured else tuple(suite for suite in SUITES if suite not in off)
     base = OpsRequest()
     return OpsRequest(
         suites=suites,
         candidates={name: _recipe(spec, options) for name, spec in candidates.items()},
-        only_configured=not suites and bool(candidates),
+        only_configured=only_configured,
         default=default,
         profile=options.profile or base.profile,
         seed=base.seed if options.seed is None else options.seed,
@@ -94,13 +107,14 @@ def request(loaded: Loaded, options: OpsOptions) -> OpsRequest:
     )
 
 
-def remarks(asked: OpsRequest) -> tuple[Message, ...]:
+def remarks(asked: OpsRequest, loaded: Loaded, options: OpsOptions) -> tuple[Message, ...]:
     """What the reader must know about what was not checked."""
-    if not asked.only_configured:
-        return ()
+    off = tuple(off_notes(loaded, options.suites))
+    if not asked.only_configured or not asked.candidates:
+        return off
     names = ", ".join(asked.candidates)
     suites = " ".join(dict.fromkeys(OPERATORS[name] for name in asked.candidates))
-    return (Message("K3C-090", {"names": names, "suites": suites}),)
+    return (Message("K3C-090", {"names": names, "suites": suites}), *off)
 
 
 def noted(asked: OpsRequest, findings: Sequence[Finding]) -> list[Finding]:

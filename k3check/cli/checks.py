@@ -278,5 +278,5 @@ def _ops(
     result.findings += from_config.noted(request, found.findings)
     result.environment.update(found.environment)
     if not demo:
-        result.remarks += from_config.remarks(request)
+        result.remarks += from_config.remarks(request, result.loaded, asked)
     return request

@@ -52,6 +52,7 @@ def show(
     from k3check.cli.links import LinkOptions
     from k3check.cli.settings_shown import as_text
     from k3check.config import show as showing
+    from k3check.config.operator_tables import check_targets
 
     shown = work.Shown(output=output, lang=lang.value)
     asked = LinkOptions(
@@ -63,6 +64,7 @@ def show(
         cacert=cacert,
     )
     loaded = work.load(config, asked)
+    check_targets(loaded)
     if format is opt.DataFormat.JSON:
         text = json.dumps(showing.to_json(loaded), indent=2) + "\n"
     else:

@@ -70,6 +70,12 @@ FACTS = (
         "K3C-050",
         f"{_CONFIG}: linear_attn_config.full_attn_layers",
     ),
+    Fact(
+        "attention.full_attn_layers",
+        [*range(4, 93, 4), 93],
+        "K3C-050",
+        f"{_CONFIG}: linear_attn_config.full_attn_layers",
+    ),
     *(
         Fact(key, right, "K3C-050", f"{_CONFIG}: {name}")
         for key, right, name in (
@@ -95,6 +101,23 @@ FACTS = (
             ("mla.no_position", True, "mla_use_nope"),
         )
     ),
+)
+
+#: the keys that are compared with the released model, here and by the rules below
+COMPARED = frozenset(
+    {
+        *(fact.key for fact in FACTS),
+        "attn_residuals.enable_gating",
+        "flashkda.chunk_size",
+        "model.context_window",
+        "model.max_output_tokens",
+        "moe.sparsity_ratio",
+        "moe.quantile_balancing",
+        "moe.balancing",
+        "moe.norm",
+        "moe.activation",
+        "attention.block_pattern",
+    }
 )
 
 # What only a server can act on; through a gateway these change nothing, or are refused.

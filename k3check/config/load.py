@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from k3check.config import facts, source
+from k3check.config import facts, meaning, source
 from k3check.config.check import Setting, build
 from k3check.config.describe import keys
 from k3check.config.dialects import pyproject
 from k3check.config.document import dotted
 from k3check.config.layers import File, gather, read_file
+from k3check.config.operator_tables import check_names
 from k3check.config.parse import parse
 from k3check.config.problems import combined, scrubbed
 from k3check.errors import UsageError
@@ -201,9 +202,11 @@ def _load(
         )
         if configured:
             origins.setdefault(default, Origin("default", "default"))
+    check_names(config.operators, {key: setting.where for key, setting in settings.items()})
     if file is None or file.reading.released:
         stated = {k: s.value for k, s in settings.items() if s.value is not None}
         notes += facts.notes(stated, origins)
+    notes += meaning.notes(config, origins)
     return Loaded(
         config=config,
         path=file.path if file else None,

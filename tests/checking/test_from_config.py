@@ -56,7 +56,7 @@ def test_without_anything_every_built_in_is_checked(bare: Loaded) -> None:
     assert asked.candidates == {}
     assert not asked.only_configured
     assert asked.tolerance is None
-    assert remarks(asked) == ()  # the findings say so, see below
+    assert remarks(asked, bare, OpsOptions()) == ()  # the findings say so, see below
 
 
 def found(operator: str | None, suite: str = "kda") -> Finding:
@@ -101,12 +101,12 @@ def test_settings_reach_the_worker_and_everything_survives_the_wire(configured: 
 def test_configured_operators_are_checked_alone_unless_suites_are_named(configured: Loaded) -> None:
     alone = request(configured, OpsOptions())
     assert alone.only_configured
-    (note,) = remarks(alone)
+    (note,) = remarks(alone, configured, OpsOptions())
     assert note.code == "K3C-090"
     assert note.values == {"names": "kda_chunk, attn_res", "suites": "flashkda attnres"}
     whole = request(configured, OpsOptions(suites=("kda",)))
     assert not whole.only_configured
-    assert remarks(whole) == ()
+    assert remarks(whole, configured, OpsOptions()) == ()
 
 
 def test_options_override_the_file(configured: Loaded) -> None:

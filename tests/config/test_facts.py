@@ -23,12 +23,17 @@ EXPECTED = {
         "K3C-041": ["model.temperature"],
         "K3C-042": ["attn_residuals.residual_dim"],
         "K3C-043": ["attn_residuals.enable_gating"],
+        "K3C-193": [None],
     },
-    "settings.json": {"K3C-041": ["model.temperature"]},
-    "client.json": {"K3C-041": ["model.temperature"], "K3C-047": ["client.extra_body"]},
+    "settings.json": {"K3C-041": ["model.temperature"], "K3C-193": [None]},
+    "client.json": {
+        "K3C-041": ["model.temperature"],
+        "K3C-047": ["client.extra_body"],
+        "K3C-193": [None],
+    },
     "codex-auth.json": {"K3C-049": [None]},
-    "claude-code-settings.json": {"K3C-048": ["agent"], "K3C-115": [None]},
-    "serving.toml": {"K3C-044": ["model.context_window"]},
+    "claude-code-settings.json": {"K3C-048": ["agent"], "K3C-115": [None], "K3C-193": [None]},
+    "serving.toml": {"K3C-044": ["model.context_window"], "K3C-193": [None]},
 }
 
 

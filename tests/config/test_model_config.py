@@ -253,7 +253,8 @@ def test_semantics_of_the_request(config: dict[str, Any], name: str, loaded: Loa
 
 def test_an_operator_keeps_its_own_semantics(loaded: Loader) -> None:
     text = '[model]\nsemantics = "kimi-linear"\n[operators.kda_chunk]\nsemantics = "k3"\n'
-    asked = request(loaded(text + "[operators.kda_step]\n"), OpsOptions())
+    text += "target = 'a:b'\n[operators.kda_step]\ntarget = 'a:b'\n"
+    asked = request(loaded(text), OpsOptions())
     assert asked.candidates["kda_chunk"].semantics == "k3"
     assert asked.candidates["kda_step"].semantics == "kimi-linear"
 

@@ -371,7 +371,7 @@ def test_claude_code_unreadable_file_beside(claude_home: Mapping[str, Path]) -> 
                 ANTHROPIC_MODEL="k3",
                 ANTHROPIC_DEFAULT_HAIKU_MODEL="k3",
             ),
-            [],
+            ["K3C-193"],  # the background model is shown only
         ),
         (claude(ANTHROPIC_BASE_URL=BASE, API_TIMEOUT_MS=600000), ["K3L-925"]),
         (json.dumps({"apiKeyHelper": "vault read k"}), ["K3C-116"]),
