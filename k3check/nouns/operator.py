@@ -10,6 +10,7 @@ import torch
 from k3check.model import Finding, Message
 from k3check.nouns.candidate_error import CandidateError, classify, one_line
 from k3check.nouns.convention import Binding, Convention, ConventionBroken
+from k3check.nouns.first_calls import FIRST_CALLS
 from k3check.nouns.lengths import in_multiples
 from k3check.nouns.runner import Runner, Watched
 
@@ -166,7 +167,11 @@ class Candidate:
         """
         if self.runner is not None:
             return self.start(self.runner, inputs, live=live)().outputs
-        outputs = applied(self.binding, self.convention, self.target, inputs)
+        end = FIRST_CALLS.begin(self, inputs)
+        try:
+            outputs = applied(self.binding, self.convention, self.target, inputs)
+        finally:
+            end()
         self.accepts(outputs)
         return outputs
 
@@ -174,10 +179,14 @@ class Candidate:
         self, runner: Runner, inputs: Tensors, *, live: bool = False
     ) -> Callable[[], Returned]:
         """Begin a call in another process; the result of the function is the call's."""
+        end = FIRST_CALLS.begin(self, inputs)
         pending = runner.start(inputs, self.recipe.device, live=live)
 
         def finish() -> Returned:
-            returned = pending()
+            try:
+                returned = pending()
+            finally:
+                end()
             if isinstance(self.target, Watched):
                 self.target.add(returned.handed)
             self.accepts(returned.outputs)

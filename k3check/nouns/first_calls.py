@@ -1,0 +1,57 @@
+"""First calls with a shape: a kernel is compiled and tuned there, which is no time of a check."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from k3check.nouns.shapes import compiles, signature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.tensors import Tensors
+
+#: A first call that took less was no compilation worth telling.
+TOLD_FROM_S = 1.0
+
+
+@dataclass
+class FirstCalls:
+    """The shapes that the callables of this run have met, and what meeting them took.
+
+    Attributes:
+        begins, ended: told of every first call; whoever limits a check's time stops its clock.
+        seconds: what each first call of the current check took.
+    """
+
+    begins: Callable[[], None] = lambda: None
+    ended: Callable[[], None] = lambda: None
+    seconds: list[float] = field(default_factory=list)
+    _met: set[Hashable] = field(default_factory=set)
+
+    def begin(self, candidate: Candidate, inputs: Tensors) -> Callable[[], None]:
+        """A call begins; the function returned is told of its end."""
+        key = (candidate.operator.name, candidate.convention, signature(inputs))
+        if candidate.builtin or not compiles(candidate.recipe.device) or key in self._met:
+            return lambda: None
+        self._met.add(key)
+        self.begins()
+        began = time.perf_counter()
+
+        def end() -> None:
+            self.seconds.append(time.perf_counter() - began)
+            self.ended()
+
+        return end
+
+    def taken(self) -> list[float]:
+        """What first calls took since this was asked last."""
+        taken, self.seconds = self.seconds, []
+        return taken
+
+
+#: Of this process; there is one run in it.
+FIRST_CALLS = FirstCalls()
