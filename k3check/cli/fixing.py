@@ -72,7 +72,14 @@ def mention(wanted: Sequence[Repair], result: Result, *, offered: bool) -> None:
         replace(f, evidence={**f.evidence, "corrected": corrected}) if f.id == "link/lint" else f
         for f in result.findings
     ]
+    # What a note of the settings' check says already is not said again in other words.
+    said = {n.code for f in result.findings if f.id == "link/lint" for n in f.notes}
+    named = [repair for repair in wanted if repair.file is not None and repair.code in said]
+    if named and offered:
+        result.remarks.append(Message("K3C-195", {"n": len(named)}))
     for repair in wanted:
+        if repair in named:
+            continue
         values = {"where": _where(repair), "value": _value(repair), "key": repair.key}
         if repair.file is None:
             result.remarks.append(Message("K3C-095", values))

@@ -146,7 +146,7 @@ def demo_config(asked: LinkOptions | None) -> Loaded:
 def check(result: Result, asked: LinkOptions, listener: Listener, *, demo: bool) -> LinkRequest:
     """Check the endpoint, or a server of our own; what was found is added to the result."""
     from k3check import link as linking
-    from k3check.link import support
+    from k3check.link import lint, support
     from k3check.link.request import request_from
 
     result.environment.update(support.environment())
@@ -166,6 +166,9 @@ def check(result: Result, asked: LinkOptions, listener: Listener, *, demo: bool)
         return request
     request = request_from(result.loaded, asked, env=os.environ)
     result.findings += linking.check(request, listener)
+    for found in lint.check(request):
+        section, _, name = (found.key or "").partition(".")
+        result.said.add(f"{section}.{name.partition('.')[0]}")
     return request
 
 

@@ -49,6 +49,8 @@ class Result:
     findings: list[Finding] = field(default_factory=list)
     environment: dict[str, Any] = field(default_factory=dict)
     remarks: list[Message] = field(default_factory=list)
+    #: keys about which a finding says what there is to say
+    said: set[str] = field(default_factory=set)
     began: float = field(default_factory=time.monotonic)
     started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -65,12 +67,18 @@ class Result:
             environment=self.environment,
             config_path=path_of(self.loaded),
             config_dialect=self.loaded.dialect,
-            config_notes=[*self.remarks, *self.loaded.notes],
+            config_notes=[*self.remarks, *self._unsaid()],
         )
         masked: Report = Masker(
             self.loaded.secrets, public=hosts(self.loaded.config.api.base_url)
         ).value(report)
         return masked
+
+    def _unsaid(self) -> list[Message]:
+        """The configuration's notes but for those on keys that a finding is about."""
+        if not any(finding.id == "link/lint" for finding in self.findings):
+            return list(self.loaded.notes)
+        return [note for note in self.loaded.notes if note.values.get("key") not in self.said]
 
 
 def path_of(loaded: Loaded) -> str | None:

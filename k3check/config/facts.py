@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.masking.settings import shown
 from k3check.model import Message
+from k3check.released import (
+    API,
+    BLOCKS,
+    CONFIG,
+    CONTEXT,
+    KDA_LAYERS,
+    MLA_LAYERS,
+    MODELING,
+    SAMPLING,
+    TEXT,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from k3check.config.load import Origin
-
-_CONFIG = "config.json of moonshotai/Kimi-K3, text_config"
-_MODELING = "modeling_kimi_linear.py of moonshotai/Kimi-K3"
-_API = "platform.kimi.ai, K3 quickstart"
-CONTEXT = 1_048_576
 
 
 @dataclass(frozen=True)
@@ -40,65 +46,63 @@ class Fact:
     source: str
 
 
+def _stated(key: str, name: str, code: str = "K3C-050") -> Fact:
+    """A fact that ``config.json`` states under a name."""
+    right = TEXT[name]
+    return Fact(key, list(right) if isinstance(right, tuple) else right, code, f"{CONFIG}: {name}")
+
+
+_LINEAR = "linear_attn_config"
+
 FACTS = (
-    Fact("attn_residuals.block_size", 12, "K3C-035", f"{_CONFIG}: attn_res_block_size"),
-    Fact("attn_residuals.num_blocks", 8, "K3C-036", _MODELING),
-    Fact("attn_residuals.residual_dim", None, "K3C-042", _MODELING),
-    Fact("kda.alpha_floor", None, "K3C-037", f"{_CONFIG}: linear_attn_config.gate_lower_bound"),
-    Fact("kda.alpha_ceil", None, "K3C-037", f"{_CONFIG}: linear_attn_config.gate_lower_bound"),
-    Fact("kda.d_k", 128, "K3C-038", f"{_CONFIG}: linear_attn_config.head_dim"),
-    Fact("kda.d_v", 128, "K3C-038", f"{_CONFIG}: linear_attn_config.head_dim"),
-    Fact("kda.gate_bottleneck", 128, "K3C-040", _MODELING),
-    Fact(
-        "kda.short_conv_kernel",
-        4,
-        "K3C-050",
-        f"{_CONFIG}: linear_attn_config.short_conv_kernel_size",
-    ),
-    Fact("model.temperature", 1.0, "K3C-041", _API),
-    Fact("model.top_p", 0.95, "K3C-041", _API),
-    Fact("moe.num_routed_experts", 896, "K3C-050", f"{_CONFIG}: num_experts"),
-    Fact("moe.num_shared_experts", 2, "K3C-050", f"{_CONFIG}: num_shared_experts"),
-    Fact("moe.top_k", 16, "K3C-050", f"{_CONFIG}: num_experts_per_token"),
-    Fact("moe.situ_tanh_clip", 25.0, "K3C-050", f"{_CONFIG}: activation_situ_linear_beta"),
-    Fact("moe.latent_dim", 3584, "K3C-050", f"{_CONFIG}: routed_expert_hidden_size"),
-    Fact("moe.hidden_dim", 7168, "K3C-050", f"{_CONFIG}: hidden_size"),
-    Fact("attention.kda_layers", 69, "K3C-050", f"{_CONFIG}: linear_attn_config.kda_layers"),
+    _stated("attn_residuals.block_size", "attn_res_block_size", "K3C-035"),
+    Fact("attn_residuals.num_blocks", BLOCKS, "K3C-036", MODELING),
+    Fact("attn_residuals.residual_dim", None, "K3C-042", MODELING),
+    Fact("kda.alpha_floor", None, "K3C-037", f"{CONFIG}: {_LINEAR}.gate_lower_bound"),
+    Fact("kda.alpha_ceil", None, "K3C-037", f"{CONFIG}: {_LINEAR}.gate_lower_bound"),
+    _stated("kda.d_k", f"{_LINEAR}.head_dim", "K3C-038"),
+    _stated("kda.d_v", f"{_LINEAR}.head_dim", "K3C-038"),
+    Fact("kda.gate_bottleneck", TEXT[f"{_LINEAR}.head_dim"], "K3C-040", MODELING),
+    _stated("kda.short_conv_kernel", f"{_LINEAR}.short_conv_kernel_size"),
+    Fact("model.temperature", SAMPLING["temperature"], "K3C-041", API),
+    Fact("model.top_p", SAMPLING["top_p"], "K3C-041", API),
+    Fact("attention.kda_layers", KDA_LAYERS, "K3C-050", f"{CONFIG}: {_LINEAR}.kda_layers"),
     Fact(
         "attention.gated_mla_layers",
-        24,
+        len(MLA_LAYERS),
         "K3C-050",
-        f"{_CONFIG}: linear_attn_config.full_attn_layers",
-    ),
-    Fact(
-        "attention.full_attn_layers",
-        [*range(4, 93, 4), 93],
-        "K3C-050",
-        f"{_CONFIG}: linear_attn_config.full_attn_layers",
+        f"{CONFIG}: {_LINEAR}.full_attn_layers",
     ),
     *(
-        Fact(key, right, "K3C-050", f"{_CONFIG}: {name}")
-        for key, right, name in (
-            ("model.num_layers", 93, "num_hidden_layers"),
-            ("model.norm_eps", 1e-5, "rms_norm_eps"),
-            ("kda.num_heads", 96, "linear_attn_config.num_heads"),
-            ("kda.gate_lower_bound", -5.0, "linear_attn_config.gate_lower_bound"),
-            ("kda.full_rank_gate", True, "linear_attn_config.use_full_rank_gate"),
-            ("moe.situ_gate_clip", 4.0, "activation_situ_beta"),
-            ("moe.expert_dim", 3072, "moe_intermediate_size"),
-            ("moe.router", "sigmoid", "moe_router_activation_func"),
-            ("moe.renormalize", True, "moe_renormalize"),
-            ("moe.scaling_factor", 1.0, "routed_scaling_factor"),
-            ("moe.first_dense_layers", 1, "first_k_dense_replace"),
-            ("moe.dense_dim", 33792, "intermediate_size"),
-            ("mla.num_heads", 96, "num_attention_heads"),
-            ("mla.q_rank", 1536, "q_lora_rank"),
-            ("mla.kv_rank", 512, "kv_lora_rank"),
-            ("mla.nope_dim", 128, "qk_nope_head_dim"),
-            ("mla.rope_dim", 64, "qk_rope_head_dim"),
-            ("mla.value_dim", 128, "v_head_dim"),
-            ("mla.output_gate", True, "mla_use_output_gate"),
-            ("mla.no_position", True, "mla_use_nope"),
+        _stated(key, name)
+        for key, name in (
+            ("attention.full_attn_layers", f"{_LINEAR}.full_attn_layers"),
+            ("model.num_layers", "num_hidden_layers"),
+            ("model.norm_eps", "rms_norm_eps"),
+            ("kda.num_heads", f"{_LINEAR}.num_heads"),
+            ("kda.gate_lower_bound", f"{_LINEAR}.gate_lower_bound"),
+            ("kda.full_rank_gate", f"{_LINEAR}.use_full_rank_gate"),
+            ("moe.num_routed_experts", "num_experts"),
+            ("moe.num_shared_experts", "num_shared_experts"),
+            ("moe.top_k", "num_experts_per_token"),
+            ("moe.situ_tanh_clip", "activation_situ_linear_beta"),
+            ("moe.situ_gate_clip", "activation_situ_beta"),
+            ("moe.latent_dim", "routed_expert_hidden_size"),
+            ("moe.hidden_dim", "hidden_size"),
+            ("moe.expert_dim", "moe_intermediate_size"),
+            ("moe.router", "moe_router_activation_func"),
+            ("moe.renormalize", "moe_renormalize"),
+            ("moe.scaling_factor", "routed_scaling_factor"),
+            ("moe.first_dense_layers", "first_k_dense_replace"),
+            ("moe.dense_dim", "intermediate_size"),
+            ("mla.num_heads", "num_attention_heads"),
+            ("mla.q_rank", "q_lora_rank"),
+            ("mla.kv_rank", "kv_lora_rank"),
+            ("mla.nope_dim", "qk_nope_head_dim"),
+            ("mla.rope_dim", "qk_rope_head_dim"),
+            ("mla.value_dim", "v_head_dim"),
+            ("mla.output_gate", "mla_use_output_gate"),
+            ("mla.no_position", "mla_use_nope"),
         )
     ),
 )
@@ -169,7 +173,7 @@ def _gating(values: Mapping[str, Any], origins: Mapping[str, Origin]) -> list[Me
     key = "attn_residuals.enable_gating"
     if values.get(key) is not True:
         return []
-    return [_message("K3C-043", key, values, origins, source=_MODELING)]
+    return [_message("K3C-043", key, values, origins, source=MODELING)]
 
 
 def _chunk(values: Mapping[str, Any], origins: Mapping[str, Origin]) -> list[Message]:
@@ -203,7 +207,13 @@ def _server_side(values: Mapping[str, Any], origins: Mapping[str, Origin]) -> li
 
 def _sparsity(values: Mapping[str, Any], origins: Mapping[str, Origin]) -> list[Message]:
     key = "moe.sparsity_ratio"
-    experts, top_k = values.get("moe.num_routed_experts", 896), values.get("moe.top_k", 16)
+    experts, top_k = (
+        values.get(f"moe.{key}", TEXT[name])
+        for key, name in (
+            ("num_routed_experts", "num_experts"),
+            ("top_k", "num_experts_per_token"),
+        )
+    )
     if key not in values or values[key] == experts / top_k:
         return []
     return [_message("K3C-051", key, values, origins, right=f"{experts / top_k:g}")]
@@ -219,13 +229,13 @@ _WORDING = {
 
 def _wording(values: Mapping[str, Any], origins: Mapping[str, Origin]) -> list[Message]:
     found = [
-        _message("K3C-050", key, values, origins, right=right, source=_MODELING)
+        _message("K3C-050", key, values, origins, right=right, source=MODELING)
         for key, right in _WORDING.items()
         if key in values and values[key].casefold() != right
     ]
     key = "moe.quantile_balancing"
     if values.get(key) is False:
-        found.append(_message("K3C-050", key, values, origins, right="true", source=_MODELING))
+        found.append(_message("K3C-050", key, values, origins, right="true", source=MODELING))
     return found
 
 

@@ -79,6 +79,32 @@ def test_fix_shows_the_edit_then_writes_it_and_keeps_a_backup(
     assert config.read_text() == CORRECTED
 
 
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("temperature = 0.7", "temperature"),
+        ("top_p = 0.5", "top_p"),
+        ("context_window = 4096", "context window"),
+    ],
+)
+def test_of_one_setting_there_is_one_sentence(
+    line: str, word: str, tmp_path: Path, k3check: Callable[..., Done]
+) -> None:
+    (tmp_path / "k3check.toml").write_text(
+        f'[api]\nbase_url = "https://gw.test/v1"\napi_key = "{KEY}"\n[model]\n{line}\n'
+    )
+    done = k3check("link", "--offline", "-v")
+    text = " ".join(done.out.split())
+    value = line.rpartition(" ")[2]
+    assert text.count(f"{word} is {value}") == 1
+    assert "should be" not in text
+    assert "Remove the key" not in text
+    assert f"model.{line.partition(' ')[0]}" not in text.replace("k3check.toml", "")
+    # Where no endpoint is checked, the configuration's own note says it, once and in these words.
+    shown = " ".join(k3check("config", "show").out.split())
+    assert shown.count(f"is {value}; ") == 1
+
+
 def test_without_fix_the_right_values_are_named_and_nothing_is_written(
     config: Path, k3check: Callable[..., Done]
 ) -> None:

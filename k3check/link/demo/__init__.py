@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from k3check.link.demo import model as demo_model
 from k3check.link.demo import shapes as demo_shapes
 from k3check.link.demo.model import Refusal, Reply
+from k3check.released import CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(demo_model.UNAUTHORIZED)
         elif self.path == "/v1/models":
             card = {"id": self.server.model, "object": "model", "owned_by": "moonshot",
-                    "context_length": 1_048_576}  # fmt: skip
+                    "context_length": CONTEXT}  # fmt: skip
             self._send(200, {"object": "list", "data": [card]})
         else:
             self._refuse(demo_model.no_route(self.path))

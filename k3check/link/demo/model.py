@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from k3check.link.demo.history import as_chat
+from k3check.released import CONTEXT, SAMPLING
 
-WINDOW = 1_048_576
-_FIXED = {"temperature": 1, "top_p": 0.95, "n": 1, "presence_penalty": 0, "frequency_penalty": 0}
 _EFFORTS = ("low", "high", "max")
 # About as many characters as a token has; it need not be exact, only the same for the same text.
 _CHARACTERS = 4
@@ -80,10 +79,10 @@ def answer(body: dict[str, Any], model: str, cached: int) -> Reply:
     if body.get("response_format"):
         prompt += tokens(body["response_format"])  # K3's template writes it into the prompt
     limit = _limit(body)
-    if prompt + 1 > WINDOW:
+    if prompt + 1 > CONTEXT:
         raise Refusal(
             400, "invalid_request_error",
-            f"Invalid request: Your request exceeded model token limit : {WINDOW} "
+            f"Invalid request: Your request exceeded model token limit : {CONTEXT} "
             f"(requested: {prompt + limit})",
         )  # fmt: skip
     content, calls = _content(messages, _tools(body))
@@ -120,7 +119,7 @@ def _check(body: dict[str, Any], model: str) -> None:
             404, "resource_not_found_error",
             f"Not found the model {str(asked)[:100]} or Permission denied",
         )  # fmt: skip
-    for name, value in _FIXED.items():
+    for name, value in SAMPLING.items():
         given = body.get(name)
         if given is not None and given != value:
             raise Refusal(
@@ -142,7 +141,7 @@ def _limit(body: dict[str, Any]) -> int:
     for name in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
         value = body.get(name)
         if value is not None:
-            if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= WINDOW:
+            if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= CONTEXT:
                 raise Refusal(400, "invalid_request_error", f"invalid {name}: {value!s:.40}")
             return value
     return 131_072

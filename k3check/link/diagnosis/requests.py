@@ -20,6 +20,7 @@ from k3check.link.diagnosis.helpers import (
     search,
     status,
 )
+from k3check.released import SAMPLING
 
 if TYPE_CHECKING:
     from k3check.link.diagnosis.observation import Observation
@@ -28,14 +29,6 @@ if TYPE_CHECKING:
 _BAD = (400, 413, 422, 500)
 
 _COMMON = ("model", "messages", "input", "system", "stream", "tools")
-
-OFFICIAL = {
-    "temperature": 1.0,
-    "top_p": 0.95,
-    "n": 1,
-    "presence_penalty": 0,
-    "frequency_penalty": 0,
-}
 
 
 def _bad(seen: Observation) -> bool:
@@ -64,10 +57,10 @@ def named_field(seen: Observation) -> str:
 
 def _sampling(seen: Observation) -> Found:
     name = named_field(seen)
-    if name not in OFFICIAL or _unknown_words(seen):
+    if name not in SAMPLING or _unknown_words(seen):
         return None
     sent = (seen.exchange.call.body or {}).get(name)
-    return {"parameter": name, "found": sent, "accepted": OFFICIAL[name]}
+    return {"parameter": name, "found": sent, "accepted": SAMPLING[name]}
 
 
 def _unknown_words(seen: Observation) -> bool:
@@ -99,8 +92,8 @@ def _completion_tokens(seen: Observation) -> Found:
 def _unknown_field(seen: Observation) -> Found:
     name = named_field(seen)
     # 'model', 'messages' and 'tools' are what a message is about, not what it refuses.
-    if name in ("", "model", "messages", "input", "system") or name in OFFICIAL:
-        if name not in OFFICIAL or not _unknown_words(seen):
+    if name in ("", "model", "messages", "input", "system") or name in SAMPLING:
+        if name not in SAMPLING or not _unknown_words(seen):
             return None
     elif not _unknown_words(seen) and seen.error.field != name and seen.error.param != name:
         return None

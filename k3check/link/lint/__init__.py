@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.link.diagnosis.requests import OFFICIAL
 from k3check.link.lint import key as lint_key
 from k3check.link.lint import url as lint_url
 from k3check.link.lint.files import key_files
@@ -16,6 +15,7 @@ from k3check.link.lint.key import PLACEHOLDER
 from k3check.link.problem import Problem, Severity
 from k3check.link.wire import proxies
 from k3check.link.wire.urls import Base
+from k3check.released import CONTEXT, SAMPLING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 B, F, W, N = Severity.BLOCK, Severity.FAIL, Severity.WARN, Severity.NOTE
 
-WINDOW = 1_048_576
 _SWAPPED = "K3L-032"
 _SMALL_OUTPUT = 1024
 _SHORT_TIMEOUT_S = 60
@@ -75,7 +74,7 @@ def _missing(request: LinkRequest) -> Iterator[Problem]:
 
 def _parameters(request: LinkRequest) -> Iterator[Problem]:
     """Sampling, sizes, times."""
-    for name, official in OFFICIAL.items():
+    for name, official in SAMPLING.items():
         value = getattr(request, name)
         if value is not None and value != official:
             key = f"model.{name}"
@@ -85,14 +84,14 @@ def _parameters(request: LinkRequest) -> Iterator[Problem]:
                  "origin": request.origin(key)}, key, official,
             )  # fmt: skip
     window, output = request.context_window, request.max_output_tokens
-    if window is not None and window > WINDOW:
-        yield Problem("K3L-047", W, {"found": window, "right": WINDOW}, "model.context_window",
-                      WINDOW)  # fmt: skip
-    elif window is not None and window < WINDOW:
-        yield Problem("K3L-048", N, {"found": window, "right": WINDOW}, "model.context_window",
-                      WINDOW)  # fmt: skip
-    if output is not None and output > (window or WINDOW):
-        yield Problem("K3L-046", W, {"found": output, "right": window or WINDOW},
+    if window is not None and window > CONTEXT:
+        yield Problem("K3L-047", W, {"found": window, "right": CONTEXT}, "model.context_window",
+                      CONTEXT)  # fmt: skip
+    elif window is not None and window < CONTEXT:
+        yield Problem("K3L-048", N, {"found": window, "right": CONTEXT}, "model.context_window",
+                      CONTEXT)  # fmt: skip
+    if output is not None and output > (window or CONTEXT):
+        yield Problem("K3L-046", W, {"found": output, "right": window or CONTEXT},
                       "model.max_output_tokens")  # fmt: skip
     if output is not None and output < _SMALL_OUTPUT:
         yield Problem("K3L-049", W, {"found": output, "right": 8192}, "model.max_output_tokens",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.link.asking import Asked
 from k3check.link.findings import evidence, finding, of_asked
-from k3check.link.lint import WINDOW
 from k3check.link.probes import Probe
 from k3check.link.wire.exchange import Call
 from k3check.link.wire.jsonsafe import get
 from k3check.model import Confidence, Diagnosis, Message, Outcome
+from k3check.released import CONTEXT
 
 if TYPE_CHECKING:
     from k3check.link.session import Session
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TITLE = "the list of models"
 # Many vendors offer no list: that says nothing about chatting.
 _HIDDEN = (403, 404, 405, 501)
-_WINDOWS = ("context_length", "max_model_len", "context_window", "max_context_length")
+_CONTEXTS = ("context_length", "max_model_len", "context_window", "max_context_length")
 _MOST = 2000
 
 
@@ -49,9 +49,9 @@ def run(session: Session) -> Finding:
         near = difflib.get_close_matches(model, ids, n=3, cutoff=0.4)
         values = {"model": model, "count": len(ids), "right": ", ".join(near) or "none of them"}
         more.append(Diagnosis("K3L-650", Confidence.MEDIUM, values=session.redactor.value(values)))
-    window = next((get(card, n) for n in _WINDOWS if isinstance(get(card, n), int)), None)
-    if window is not None and window < WINDOW:
-        notes.append(Message("K3L-652", {"window": window, "right": WINDOW, "model": model}))
+    window = next((get(card, n) for n in _CONTEXTS if isinstance(get(card, n), int)), None)
+    if window is not None and window < CONTEXT:
+        notes.append(Message("K3L-652", {"window": window, "right": CONTEXT, "model": model}))
     return of_asked(
         session,
         "models",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from k3check.link.asking import DEFAULT_OUTPUT, LIMITS, Asked, post, question, request_body
-from k3check.link.diagnosis.requests import OFFICIAL, named_field
+from k3check.link.diagnosis.requests import named_field
 from k3check.link.findings import evidence, finding, of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
 from k3check.model import Message, Outcome
+from k3check.released import SAMPLING
 
 if TYPE_CHECKING:
     from k3check.link.session import Result, Session
@@ -45,7 +46,7 @@ def run(session: Session) -> Finding:
         # Sent even if the chat had to do without it: whether it is refused is the question here.
         sent = session.prepared(body) | {name: value}
         last = session.ask(post(session, wire, sent), wire)
-        values = {"parameter": name, "found": value, "accepted": OFFICIAL[name]}
+        values = {"parameter": name, "found": value, "accepted": SAMPLING[name]}
         if last.answered:
             notes.append(Message("K3L-653", values))
         elif named_field(last.seen) != name:

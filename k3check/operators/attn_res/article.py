@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check import released
 from k3check.compare.distance import relative_l2
 from k3check.model import Finding, Message, Outcome
 from k3check.nouns.check import Check
@@ -188,8 +189,8 @@ def checks(request: OpsRequest, candidates: Mapping[str, Candidate]) -> Sequence
     settings = request.settings.get("attn_residuals", {})
     seed = request.seed
     run = stack_check.whole_stack(mine)
-    block = int(settings.get("block_size") or stack_check.RELEASED_BLOCK)
-    blocks = int(settings.get("num_blocks") or 8)
+    block = int(settings.get("block_size") or released.BLOCK)
+    blocks = int(settings.get("num_blocks") or released.BLOCKS)
     found = [
         _check("retrieval", "three layers, the third with and without the first two's outputs",
                partial(mix_retrieval, mine, seed)),
@@ -202,7 +203,7 @@ def checks(request: OpsRequest, candidates: Mapping[str, Candidate]) -> Sequence
     if mine.builtin:
         found += [
             _check("stack-counts", f"mixes and sources over 93 layers in blocks of {block}",
-                   partial(stack_check.counts_check, block, stack_check.RELEASED_LAYERS)),
+                   partial(stack_check.counts_check, block, released.LAYERS)),
             _check("article-retrieval", "the article's three layers with and without retrieval",
                    lambda b: retrieval_check(article_blocks(settings, 3, seed), seed, b)),
             _check("article-no-look-ahead", "the article's block N retrieves from blocks before N",

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from k3check.released import EPS
+
 
 @dataclass(frozen=True)
 class AttnResSemantics:
@@ -26,7 +28,7 @@ class AttnResSemantics:
 
     # --- keys ----------------------------------------------------------------------------------
     norm: Literal["rms", "l2", "layer", "none"] = "rms"
-    eps: float = 1e-5
+    eps: float = EPS
     eps_on: Literal["mean", "sum", "outside"] = "mean"
     gain: Literal["once", "dropped", "one_plus", "twice"] = "once"
     #: which channels take part in the score; ``full_blocks``: only whole blocks of 64
@@ -64,7 +66,7 @@ class AttnResSemantics:
 
     # --- the norm after the mix, where an interface includes it ---------------------------------
     output_norm: Literal["rms", "none", "no_gain", "one_plus"] = "rms"
-    output_eps: float = 1e-5
+    output_eps: float = EPS
 
 
 K3 = AttnResSemantics()

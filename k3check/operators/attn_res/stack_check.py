@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
     WholeStack = Callable[[Stack, Callable[[int, torch.Tensor], torch.Tensor]], torch.Tensor]
 
-#: of the released model
-RELEASED_LAYERS, RELEASED_BLOCK = 93, 12
-
 
 def whole_stack(candidate: Candidate) -> WholeStack | str:
     """The candidate as a stack: its own, or its mix within the built-in one; or why not."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from k3check.released import LOWER_BOUND
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -20,7 +22,7 @@ def kda_gate(
     gate: torch.Tensor,
     A_log: torch.Tensor | None = None,
     dt_bias: torch.Tensor | None = None,
-    lower_bound: float | None = -5.0,
+    lower_bound: float | None = LOWER_BOUND,
     floor: float | None = None,
 ) -> torch.Tensor:
     """Log decay of the raw gate [..., HV, K].
@@ -67,7 +69,7 @@ class _Arguments:
 
     A_log: torch.Tensor | None = None
     dt_bias: torch.Tensor | None = None
-    lower_bound: float | None = -5.0
+    lower_bound: float | None = LOWER_BOUND
     scale: float | None = None
     initial_state: torch.Tensor | None = None
     cu_seqlens: torch.Tensor | None = None

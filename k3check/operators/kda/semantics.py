@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from k3check.released import LOWER_BOUND
+
 GateForm = Literal["lower_bound", "softplus", "floor", "clamped_softplus", "upper_bound"]
 
 
@@ -30,7 +32,7 @@ class KdaSemantics:
 
     # --- gate: raw x -> log decay g -----------------------------------------------------------
     gate: GateForm = "lower_bound"
-    lower_bound: float = -5.0
+    lower_bound: float = LOWER_BOUND
     #: alpha = sigmoid(x) * (1 - floor) + floor, for ``gate="floor"`` (the article's).
     floor: float = 0.01
     gate_sign: int = 1

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from k3check.released import EPS
+
 
 @dataclass(frozen=True)
 class MlaSemantics:
@@ -44,7 +46,7 @@ class MlaSemantics:
 
 K3 = MlaSemantics()
 #: vLLM passes the model's eps to both latent norms.
-VLLM = MlaSemantics(norm_eps=1e-5)
+VLLM = MlaSemantics(norm_eps=EPS)
 
 SEMANTICS = {"k3": K3, "vllm": VLLM}
 

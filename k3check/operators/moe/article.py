@@ -12,6 +12,7 @@ from k3check.model import Finding, Message, Outcome
 from k3check.nouns.call import call
 from k3check.nouns.check import Check
 from k3check.nouns.tensors import generator
+from k3check.released import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
     Router = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, int], Tensors]
     Expert = Callable[[torch.Tensor], torch.Tensor]
 
-EXPERTS, TOP_K, SHARED, CLIP = 896, 16, 2, 25.0
+EXPERTS: int = TEXT["num_experts"]
+TOP_K: int = TEXT["num_experts_per_token"]
+SHARED: int = TEXT["num_shared_experts"]
+CLIP: float = TEXT["activation_situ_linear_beta"]
 #: Load of the fullest expert over the mean load that counts as balanced.
 BALANCED = 1.5
 #: These checks are about counts: in a low precision inputs would be rounded to other tokens.

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from k3check.released import EPS
+
 
 @dataclass(frozen=True)
 class RouterSemantics:
@@ -125,7 +127,7 @@ class LatentSemantics:
 
     norm: Literal["after_sum", "per_expert", "before_experts", "dropped"] = "after_sum"
     norm_gain: Literal["once", "dropped"] = "once"
-    norm_eps: float = 1e-5
+    norm_eps: float = EPS
     weight_place: Literal["after_down", "before_experts"] = "after_down"
     weights: Literal["given", "ones", "rolled"] = "given"
     expert: Literal["own", "next"] = "own"

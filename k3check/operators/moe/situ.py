@@ -8,12 +8,14 @@ import torch
 import torch.nn.functional as F
 
 from k3check.nouns.recipe import EXACT, Arithmetic
+from k3check.released import TEXT
 
 if TYPE_CHECKING:
     from k3check.nouns.tensors import Tensors
     from k3check.operators.moe.semantics import SituInterface, SituSemantics
 
-BETA, LINEAR_BETA = 4.0, 25.0
+BETA: float = TEXT["activation_situ_beta"]
+LINEAR_BETA: float = TEXT["activation_situ_linear_beta"]
 #: the clamp by whose value DeepGEMM's first interface recognised SiTU
 SENTINEL = 0.03125
 

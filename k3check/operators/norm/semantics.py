@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from k3check.released import EPS
+
 
 @dataclass(frozen=True)
 class NormSemantics:
@@ -20,7 +22,7 @@ class NormSemantics:
     norm: Literal["rms", "l2", "layer", "none"] = "rms"
     #: what the mean square is taken over
     over: Literal["head", "all_heads", "tokens"] = "head"
-    eps: float = 1e-5
+    eps: float = EPS
     eps_on: Literal["mean", "sum", "outside"] = "mean"
     gain: Literal["once", "dropped", "one_plus", "twice", "before_norm", "reversed"] = "once"
 

@@ -154,6 +154,10 @@ def series(finding: Finding, lang: str) -> Iterator[Paragraph]:
         )
 
 
+# Evidence for programs; in words, the finding's texts and the report's notes say it.
+_SAID = ("corrected",)
+
+
 def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Paragraph]:
     """What was seen: short facts in one paragraph, longer texts each in their own.
 
@@ -161,6 +165,8 @@ def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Parag
     """
     facts = []
     for key, value in finding.evidence.items():
+        if key in _SAID:
+            continue
         name = _word(one_line(str(key)).replace("_", " "), lang)
         text = _word(plain(value).rstrip(), lang)
         if key not in _TRACES and len(text) <= _SHORT and "\n" not in text:
