@@ -24,7 +24,7 @@ _CURL_BODY = 700
 
 def diagnosis(hit: Hit) -> Diagnosis:
     """A hit as the report has it."""
-    return Diagnosis(hit.row.code, hit.row.confidence, values=hit.values)
+    return Diagnosis(hit.row.code, hit.confidence, values=hit.values)
 
 
 def finding(

@@ -5,17 +5,23 @@ Order and shapes: section C of the link specification, "Generic extractor".
 
 from __future__ import annotations
 
+import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from k3check.link.wire.jsonsafe import get, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _HEADING = re.compile(r"<h1[^>]*>(.*?)</h1>", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _DEPTH = 3
+_MOST_TEXTS = 12
+_MOST_TEXT = 2000
 
 
 @dataclass(frozen=True)
@@ -26,9 +32,11 @@ class ErrorInfo:
         message: the sentence.
         type, code, param: the fields of that name as text, empty where missing.
         shape: how it was written: ``openai``, ``anthropic``, ``string``, ``flat``, ``success``,
-            ``detail``, ``list``, ``errors``, ``msg``, ``html``, ``text`` or empty for none.
+            ``detail``, ``list``, ``errors``, ``msg``, ``html``, ``text``, ``other`` for a document
+            whose texts are all that is known of it, or empty for none.
         field: the request field that a validation error names.
         provider: the upstream that a router names.
+        inner: the error of an upstream that is passed on inside this one, in lower case.
     """
 
     message: str = ""
@@ -38,6 +46,12 @@ class ErrorInfo:
     shape: str = ""
     field: str = ""
     provider: str = ""
+    inner: str = ""
+
+    @property
+    def relayed(self) -> bool:
+        """It was passed on from further behind."""
+        return bool(self.inner)
 
     @property
     def words(self) -> str:
@@ -82,8 +96,9 @@ def from_document(document: Any, depth: int = 0) -> ErrorInfo:
                     inner.param or found.param,
                     shape,
                     provider=provider,
+                    inner=inner.words,
                 )
-        return found
+        return _unpacked(found, depth)
     if isinstance(error, str) and error:
         message = _text(get(document, "message"))
         return ErrorInfo(f"{error}: {message}" if message else error, shape="string")
@@ -105,7 +120,30 @@ def from_document(document: Any, depth: int = 0) -> ErrorInfo:
         return ErrorInfo(first, shape="errors")
     if isinstance(get(document, "msg"), str):
         return ErrorInfo(get(document, "msg"), code=_text(get(document, "code")), shape="msg")
-    return ErrorInfo()
+    texts = list(_texts(document))
+    return ErrorInfo(": ".join(texts)[:_MOST_TEXT], shape="other") if texts else ErrorInfo()
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """The texts of a document in whose shape nothing is known, a few of them."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for item in itertools.islice(items, _MOST_TEXTS):
+        if isinstance(item, str) and item.strip():
+            yield item.strip()
+        elif depth < _DEPTH:
+            yield from _texts(item, depth + 1)
+
+
+def _unpacked(error: ErrorInfo, depth: int) -> ErrorInfo:
+    """An error whose sentence ends in a JSON document: what a router was told further behind."""
+    start = error.message.find("{")
+    if start <= 0 or depth >= _DEPTH:
+        return error
+    parsed = parse(error.message[start:].strip().encode("utf-8", "replace"))
+    if not parsed.ok or not isinstance(parsed.document, dict):
+        return error
+    inner = from_document(parsed.document, depth + 1)
+    return replace(error, inner=inner.words) if inner.shape else error
 
 
 def _fields(error: dict[str, Any], shape: str) -> ErrorInfo:

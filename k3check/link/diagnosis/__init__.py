@@ -22,7 +22,7 @@ from k3check.link.diagnosis import (
     stream,
     tools,
 )
-from k3check.link.diagnosis.row import Heals, Hit, Level, Phase, Row, Tier
+from k3check.link.diagnosis.row import SURE, Heals, Hit, Level, Phase, Row, Tier
 from k3check.link.diagnosis.values import values_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def matches(row: Row, seen: Observation, redactor: Redactor) -> Hit | None:
     if found is None or found is False:
         return None
     own = {} if found is True else dict(found)
-    return Hit(row, redactor.value(values_of(seen, redactor) | own))
+    sure = bool(own.pop(SURE, True))
+    return Hit(row, redactor.value(values_of(seen, redactor) | own), sure)
 
 
 def classify(seen: Observation, redactor: Redactor) -> tuple[Hit, ...]:

@@ -1,7 +1,7 @@
 """Recognise the software that answered from its headers and the shape of its body.
 
-Source: the table in section C of the link specification. The order matters: a gateway that passes
-another one's body on is recognised by its own headers first.
+Source: the table in section C of the link specification; the signs themselves are data, in
+``providers.toml``.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from k3check.link.apis.errors import is_html
+from k3check.link.diagnosis import providers
 from k3check.link.wire.jsonsafe import get
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from k3check.link.apis.errors import ErrorInfo
+    from k3check.link.diagnosis.providers import Provider
 
 UNKNOWN = "unknown"
 
@@ -96,42 +98,96 @@ def _owned_by(s: Seen) -> str:
     return str(get(s.document, "data", 0, "owned_by") or "").lower()
 
 
-_ROWS: tuple[tuple[str, Callable[[Seen], bool]], ...] = (
-    ("litellm", lambda s: s.header("x-litellm-") or "litellm" in s.error.words
-        or s.error.type == "no_db_connection"),
-    ("cc-switch", lambda s: s.error.type == "proxy_error"),
-    ("moonshot", lambda s: s.header("msh-")),
-    ("one-api", lambda s: s.error.type == "one_api_error" or s.header("x-oneapi-request-id")),
-    ("new-api", lambda s: (s.error.type.endswith("_api_error") and s.error.shape == "openai"
-        and bool(_REQUEST_ID.search(s.error.message))) or s.error.type == "new_api_error"
-        or s.header("x-new-api-version")),
-    ("one-api", lambda s: bool(_REQUEST_ID.search(s.error.message))
-        or s.error.message.startswith("Invalid URL (")),
-    ("openrouter", _openrouter),
-    ("cloudflare", _cloudflare),
-    ("corporate-proxy", _corporate),
-    ("ollama", lambda s: get(s.document, "system_fingerprint") == "fp_ollama"
-        or s.text[:64].startswith("Ollama is running") or _owned_by(s) == "library"
-        or "try pulling it first" in s.error.words),
-    ("llama.cpp", _llama_cpp),
-    ("vllm", lambda s: _owned_by(s) == "vllm" or s.error.type in ("NotFoundError",
-        "BadRequestError") or "vllm" in s.server),
-    ("sglang", lambda s: _owned_by(s) == "sglang"),
+def _new_api(s: Seen) -> bool:
+    named = s.error.type.endswith("_api_error") and s.error.type != "one_api_error"
+    return named and s.error.shape == "openai" and bool(_REQUEST_ID.search(s.error.message))
+
+
+def _nginx(s: Seen) -> bool:
+    text = s.text[:8192].lower()
+    own = any(name in text for name in ("nginx", "openresty", "tengine"))
+    return s.html and "<center>" in text and own
+
+
+# What no list of words describes, by the name that a row's signs give it.
+SHAPES: dict[str, Callable[[Seen], bool]] = {
+    "openrouter": _openrouter,
+    "cloudflare": _cloudflare,
+    "corporate-proxy": _corporate,
+    "llama.cpp": _llama_cpp,
+    "new-api": _new_api,
+    "nginx": _nginx,
+    "anthropic": lambda s: s.error.shape == "anthropic" or get(s.document, "type") == "message",
+}
+
+# Shapes that several programs share, tried last.
+_SHARED: tuple[tuple[str, Callable[[Seen], bool]], ...] = (
     ("vllm-or-sglang", lambda s: _flat_object_error(s)
         or (s.error.shape == "string" and s.error.message == "Unauthorized")),
-    ("moonshot", lambda s: s.error.type in ("invalid_authentication_error",
-        "incorrect_api_key_error", "resource_not_found_error", "exceeded_current_quota_error",
-        "engine_overloaded_error", "rate_limit_reached_error", "access_terminated_error",
-        "permission_denied_error")),
-    ("anthropic", lambda s: s.error.shape == "anthropic" or s.header("anthropic-")
-        or get(s.document, "type") == "message"),
     ("go-http", lambda s: s.text[:64].strip() == "404 page not found"),
     ("fastapi", lambda s: s.error.shape in ("detail", "list") or "uvicorn" in s.server),
-    ("nginx", lambda s: s.html and "<center>" in s.text.lower() and (
-        "nginx" in s.text.lower() or "openresty" in s.text.lower() or "tengine" in s.text.lower())),
 )  # fmt: skip
+
+
+def _by_types(row: Provider, s: Seen) -> bool:
+    fingerprint = str(get(s.document, "system_fingerprint") or "")
+    signs = row.signs
+    return (
+        bool(s.error.type and s.error.type in signs.types)
+        or (bool(signs.fingerprint) and fingerprint in signs.fingerprint)
+        or (bool(signs.owned_by) and _owned_by(s) in signs.owned_by)
+        or s.text[:128].lstrip().startswith(signs.starts or ("\0",))
+    )
+
+
+def _by_words(row: Provider, s: Seen) -> bool:
+    pattern = row.signs.message
+    said = any(word in s.error.words for word in row.signs.words)
+    return said or bool(pattern and re.search(pattern, s.error.message))
+
+
+# How telling the signs are, the most first: a gateway that passes another one's body on is
+# recognised by its own headers.
+_PASSES: tuple[Callable[[Provider, Seen], bool], ...] = (
+    lambda row, s: bool(row.signs.headers) and s.header(*row.signs.headers),
+    _by_types,
+    lambda row, s: bool(row.signs.shape) and SHAPES[row.signs.shape](s),
+    _by_words,
+    lambda row, s: (
+        any(part in s.server for part in row.signs.server)
+        # A web server in front of an API that speaks for itself has not answered.
+        and (row.kind != "web" or not isinstance(s.document, dict))
+    ),
+)  # fmt: skip
+_ORDER = ("gateway", "provider", "server", "web", "common")
 
 
 def recognise(seen: Seen) -> str:
     """The family's name, ``unknown`` if nothing fits."""
-    return next((name for name, fits in _ROWS if fits(seen)), UNKNOWN)
+    rows = sorted(providers.table(), key=lambda row: _ORDER.index(row.kind))
+    for fits in _PASSES:
+        for row in rows:
+            if fits(row, seen):
+                return row.id
+    return next((name for name, fits in _SHARED if fits(seen)), UNKNOWN)
+
+
+def front(seen: Seen) -> tuple[str, bool]:
+    """The web server that answered, and whether by a page that is its own; empty if unknown.
+
+    Without a row for it the Server header is quoted.
+    """
+    if isinstance(seen.document, (dict, list)):
+        return "", False
+    rows = [row for row in providers.table() if row.kind == "web"]
+    for row in rows:
+        shape = SHAPES.get(row.signs.shape)
+        if (shape is not None and shape(seen)) or seen.text[:128].lstrip().startswith(
+            row.signs.starts or ("\0",)
+        ):
+            squid = "squid" in seen.server or "x-squid-error" in seen.headers
+            return ("Squid" if squid else row.name), True
+    for row in rows:
+        if any(part in seen.server for part in row.signs.server):
+            return row.name, False
+    return seen.headers.get("server", "").partition("/")[0].strip()[:40], False

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from k3check.link.diagnosis.row import Heals, Level, Phase, Row, Tier
+from k3check.link.diagnosis.providers import COMMON, meaning
+from k3check.link.diagnosis.row import SURE, Heals, Level, Phase, Row, Tier
 from k3check.model import Confidence
 
 if TYPE_CHECKING:
@@ -45,6 +46,21 @@ def says(*fragments: str, codes: tuple[int, ...] = (), family: tuple[str, ...] =
     return when
 
 
+def words(slug: str) -> When:
+    """A refusal whose words some provider, or several, use for this meaning."""
+
+    def when(seen: Observation) -> Found:
+        if not refused(seen) or seen.html:
+            return None
+        found = meaning(seen, slug)
+        if found is None:
+            return None
+        provider, rule, values = found
+        return values | {SURE: rule.sure and provider.kind != COMMON, "provider": provider.name}
+
+    return when
+
+
 def page(*codes: int) -> When:
     """The status comes with a web page."""
     return lambda seen: refused(seen) and seen.status in codes and seen.html
@@ -72,6 +88,22 @@ def both(first: When, second: When) -> When:
 def search(pattern: str, text: str) -> re.Match[str] | None:
     """A pattern anywhere in a text, in any case; only the text's first part is looked at."""
     return re.search(pattern, text[:4000], re.IGNORECASE)
+
+
+def front(*codes: int) -> When:
+    """A web server's own refusal: no JSON, but a page, a short text or nothing at all.
+
+    A page that only one server writes says who refused; a Server header alone may stand for what
+    is behind it too.
+    """
+
+    def when(seen: Observation) -> Found:
+        bare = not seen.exchange.body.strip() or seen.html
+        if not refused(seen) or seen.status not in codes or not (bare or seen.front_page):
+            return None
+        return {"server": seen.front or "the web server there", SURE: bool(seen.front_page)}
+
+    return when
 
 
 def cloudflare_page(seen: Observation) -> bool:

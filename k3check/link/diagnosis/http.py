@@ -6,28 +6,31 @@ Sources: sections A6, C and D3 of the link specification.
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from k3check.link.diagnosis import providers
 from k3check.link.diagnosis.helpers import (
+    HIGH,
     MEDIUM,
     Tier,
     any_of,
     cloudflare_error,
     cloudflare_page,
     cloudflare_words,
-    error_type,
+    front,
     http_row,
     page,
     refused,
-    says,
     search,
     status,
+    words,
 )
 from k3check.link.wire.urls import CODE_HOST, PLATFORM_HOSTS, Base
 
 if TYPE_CHECKING:
     from k3check.link.diagnosis.observation import Observation
-    from k3check.link.diagnosis.row import Found
+    from k3check.link.diagnosis.row import Found, Row
 
 
 def _lost_path(seen: Observation) -> bool:
@@ -170,10 +173,6 @@ def _model_invalid(seen: Observation) -> bool:
     return refused(seen) and seen.status in (400, 403, 422, 500) and _model_words(seen)
 
 
-def _suffix(seen: Observation) -> bool:
-    return refused(seen) and seen.says("不支持指定渠道", "specify channel", "specific channel")
-
-
 # Cloudflare's numbers for what its customer has forbidden: networks, addresses, countries, clients.
 _BLOCKS = (1005, 1006, 1007, 1008, 1009, 1010, 1011, 1012, 1020, 1106)
 _BLOCKED = ("you have been blocked", "access denied", "restrict access", "unable to access")
@@ -190,15 +189,43 @@ def _firewall(seen: Observation) -> Found:
     return {"error": f"error {number}"} if number in _BLOCKS else None
 
 
-_API_NAMES = {"responses": "Responses", "messages": "Messages"}
-
-
-def _api_missing(seen: Observation) -> Found:
-    """one-api's word for a route it does not serve, though the path is right."""
-    if not refused(seen) or seen.status != 404:
+def _other_service(seen: Observation) -> Found:
+    """The error names the console of a service whose host is not the configured one."""
+    if not refused(seen) or seen.status not in (401, 403):
         return None
-    found = search(r"invalid url \(post /v1/(responses|messages)\b", seen.words)
-    return {"api": _API_NAMES[found.group(1)], "path": f"/v1/{found.group(1)}"} if found else None
+    here = seen.base.host
+    for row in providers.table():
+        for console in row.console:
+            told = search(rf"(?<![\w.-]){re.escape(console)}(?![\w-])", seen.words)
+            own = any(fnmatchcase(here, host) for host in row.hosts)
+            if told and row.hosts and not own and not _same_site(here, console):
+                return {"service": row.name, "console": console}
+    return None
+
+
+def _same_site(host: str, console: str) -> bool:
+    """Both hosts belong to one name (``api.example.com`` and ``www.example.com``)."""
+    return host.split(".")[-2:] == console.split(".")[-2:]
+
+
+def _feature(seen: Observation) -> Found:
+    """What is refused differs from what has worked in this run by one thing alone."""
+    more = seen.facts.get("more") if seen.facts.get("worked") else None
+    refusals = (400, 401, 403, 404, 405, 410, 422, 501)
+    return {"more": more} if more and refused(seen) and seen.status in refusals else None
+
+
+def _no_route(seen: Observation) -> bool:
+    return (
+        refused(seen)
+        and seen.status == 404
+        and (seen.error.shape in ("detail", "string") or seen.says("file not found"))
+    )
+
+
+def _words(code: str, slug: str, *rows: int) -> Row:
+    """A row that goes by the words alone."""
+    return http_row(code, slug, Tier.FAMILY, words(slug), rows)
 
 
 ROWS = (
@@ -212,83 +239,69 @@ ROWS = (
     http_row("K3L-017", "url.web-page", Tier.BASE, _web_page, (121,)),
     http_row("K3L-213", "auth.clock-skew", Tier.BASE, _clock, (49,), confidence=MEDIUM),
     http_row("K3L-062", "proxy.loopback", Tier.BASE, _loopback_proxy, (56,), confidence=MEDIUM),
-    # The family's own wording.
-    http_row("K3L-204", "auth.token-missing", Tier.FAMILY,
-             says("未提供令牌", "no token provided", "no api key provided",
-                  "you didn't provide an api key", "missing api key", "no auth credentials",
-                  codes=(401, 403)), (71,)),
-    http_row("K3L-205", "auth.token-expired", Tier.FAMILY,
-             says("令牌已过期", "token has expired", "token expired", "key has expired",
-                  "api key expired", codes=(401, 403)), (71,)),
-    http_row("K3L-206", "auth.token-exhausted", Tier.FAMILY,
-             says("令牌额度已用尽", "额度已用尽", "token quota exhausted",
-                  "quota of this token", codes=(401, 403, 429)), (71,)),
-    http_row("K3L-207", "auth.token-disabled", Tier.FAMILY,
-             says("令牌状态不可用", "token status is unavailable", "key has been disabled",
-                  "key is disabled", "已被禁用", "has been revoked", codes=(401, 403)), (71,)),
-    http_row("K3L-203", "auth.token-invalid", Tier.FAMILY,
-             says("无效的令牌", "invalid token", codes=(401, 403)), (71,)),
-    http_row("K3L-220", "access.channel-suffix", Tier.FAMILY, _suffix, (80,)),
-    http_row("K3L-209", "auth.litellm-no-db", Tier.FAMILY,
-             says("no connected db", "no_db_connection"), (73,)),
+    # The words of a provider, a gateway or a server.
+    _words("K3L-204", "auth.token-missing", 71),
+    _words("K3L-205", "auth.token-expired", 71),
+    _words("K3L-206", "auth.token-exhausted", 71),
+    _words("K3L-207", "auth.token-disabled", 71),
+    _words("K3L-203", "auth.token-invalid", 71),
+    _words("K3L-708", "auth.other-product", 69),
+    http_row("K3L-733", "auth.other-service", Tier.FAMILY, _other_service, (69,)),
+    _words("K3L-220", "access.channel-suffix", 80),
+    _words("K3L-209", "auth.litellm-no-db", 73),
     http_row("K3L-210", "auth.litellm-no-key", Tier.FAMILY, _litellm_no_key, (74,),
              confidence=MEDIUM),
-    http_row("K3L-218", "access.client-not-allowed", Tier.FAMILY,
-             error_type("access_terminated_error"), (78,)),
-    http_row("K3L-221", "access.permission-denied", Tier.FAMILY,
-             error_type("permission_denied_error"), (76,)),
-    http_row("K3L-226", "quota.membership", Tier.FAMILY,
-             says("membership", "会员", codes=(402,)), (81,)),
-    http_row("K3L-215", "quota.user-exhausted", Tier.FAMILY,
-             any_of(error_type("insufficient_user_quota", "pre_consume_token_quota_failed"),
-                    says("用户额度不足", "余额不足", "insufficient user quota", "预扣费额度失败",
-                         codes=(401, 402, 403))), (75,)),
-    http_row("K3L-216", "access.model-not-allowed", Tier.FAMILY,
-             says("无权使用模型", "not allowed to access model", "no access to model",
-                  "does not have access to model", "key not allowed to access", "无权访问",
-                  codes=(401, 403)), (76,)),
-    http_row("K3L-241", "model.no-channel", Tier.FAMILY,
-             says("无可用渠道", "no available channel", "no channel available",
-                  "no available distributor", codes=(500, 503, 404)), (88,)),
-    http_row("K3L-236", "path.api-missing", Tier.FAMILY, _api_missing, (83,)),
-    http_row("K3L-231", "path.invalid-url", Tier.FAMILY,
-             says("invalid url (", codes=(404,)), (83,)),
-    http_row("K3L-242", "model.litellm-unknown", Tier.FAMILY,
-             says("invalid model name passed"), (85,)),
-    http_row("K3L-243", "model.not-pulled", Tier.FAMILY,
-             lambda seen: refused(seen) and seen.status == 404 and seen.family == "ollama", (85,)),
-    http_row("K3L-240", "model.not-found-or-permission", Tier.FAMILY,
-             says("not found the model"), (85,)),
+    _words("K3L-218", "access.client-not-allowed", 78),
+    _words("K3L-221", "access.permission-denied", 76),
+    _words("K3L-734", "access.account-unbound"),
+    _words("K3L-735", "access.organization-restricted"),
+    _words("K3L-736", "access.data-policy"),
+    _words("K3L-226", "quota.membership", 81),
+    _words("K3L-215", "quota.user-exhausted", 75),
+    _words("K3L-216", "access.model-not-allowed", 76),
+    _words("K3L-241", "model.no-channel", 88),
+    _words("K3L-236", "path.api-missing", 83),
+    _words("K3L-231", "path.invalid-url", 83),
+    _words("K3L-242", "model.litellm-unknown", 85),
+    _words("K3L-243", "model.not-pulled", 85),
+    _words("K3L-240", "model.not-found-or-permission", 85),
+    _words("K3L-718", "model.deployment", 85),
+    _words("K3L-716", "model.retired", 85),
+    _words("K3L-705", "model.not-offered", 85),
+    _words("K3L-737", "model.not-opened", 85),
+    _words("K3L-738", "model.terms"),
+    _words("K3L-727", "model.pinned", 85),
     http_row("K3L-227", "access.waf-block", Tier.FAMILY, _firewall, (79,)),
     http_row("K3L-219", "access.waf-page", Tier.FAMILY, cloudflare_page, (79,)),
     # The body.
-    http_row("K3L-208", "auth.header-kind", Tier.BODY, _header_kind, (72,)),
-    http_row("K3L-202", "auth.mistyped", Tier.BODY,
-             any_of(error_type("incorrect_api_key_error"),
-                    says("incorrect api key", codes=(401,))), (69,)),
+    http_row("K3L-719", "feature.refused", Tier.BODY, _feature, (), confidence=MEDIUM),
+    http_row("K3L-208", "auth.header-kind", Tier.BODY, _header_kind, (72,), confidence=MEDIUM),
+    http_row("K3L-202", "auth.mistyped", Tier.BODY, words("auth.mistyped"), (69,)),
     http_row("K3L-201", "auth.wrong-region", Tier.BODY, _wrong_region, (70,), confidence=MEDIUM),
     http_row("K3L-211", "auth.wrong-product", Tier.BODY, _code_plan_key, (25, 69),
              confidence=MEDIUM),
     http_row("K3L-212", "auth.page-asks-password", Tier.BODY, _auth_page, (79,)),
-    http_row("K3L-217", "access.address", Tier.BODY,
-             says("ip not allowed", "ip address", "不在允许访问", "ip 不在", "subnet",
-                  "allowlist", "whitelist", "白名单", codes=(401, 403)), (77,)),
+    http_row("K3L-217", "access.address", Tier.BODY, words("access.address"), (77,)),
     http_row("K3L-223", "access.region", Tier.BODY,
-             any_of(status(451), says("country, region", "unsupported_country", "your region",
-                                      "地区不支持", codes=(403,))), (108,)),
-    http_row("K3L-244", "model.not-found", Tier.BODY, _model_missing, (85,)),
-    http_row("K3L-245", "model.invalid", Tier.BODY, _model_invalid, (85,)),
-    http_row("K3L-230", "path.not-found-page", Tier.BODY, page(404), (82,)),
+             any_of(words("access.region"), status(451)), (108,), confidence=MEDIUM),
+    # A message about a model's name may have another cause: the looks afterwards tell.
+    http_row("K3L-244", "model.not-found", Tier.BODY,
+             any_of(words("model.not-found"), _model_missing), (85,), confidence=MEDIUM),
+    http_row("K3L-245", "model.invalid", Tier.BODY,
+             any_of(words("model.invalid"), _model_invalid), (85,), confidence=MEDIUM),
+    http_row("K3L-230", "path.not-found-page", Tier.BODY, page(404), (82,), confidence=MEDIUM),
     http_row("K3L-233", "path.not-found-text", Tier.BODY,
              lambda seen: refused(seen) and seen.status == 404
-             and seen.text.strip().lower().startswith("404 page not found"), (86,)),
-    http_row("K3L-232", "path.not-found-json", Tier.BODY,
-             lambda seen: refused(seen) and seen.status == 404
-             and (seen.error.shape in ("detail", "string") or seen.says("file not found")), (84,)),
+             and seen.text.strip().lower().startswith("404 page not found"), (86,),
+             confidence=MEDIUM),
+    http_row("K3L-232", "path.not-found-json", Tier.BODY, _no_route, (84,), confidence=MEDIUM),
+    http_row("K3L-700", "front.denied", Tier.BODY, front(403), (79,), confidence=HIGH),
     # The status alone.
     http_row("K3L-200", "auth.refused", Tier.STATUS, status(401), (69,), confidence=MEDIUM),
-    http_row("K3L-225", "quota.payment-required", Tier.STATUS, status(402), (81,)),
+    http_row("K3L-225", "quota.payment-required", Tier.STATUS, status(402), (81,),
+             confidence=MEDIUM),
     http_row("K3L-222", "access.forbidden", Tier.STATUS, status(403), (76,), confidence=MEDIUM),
     http_row("K3L-234", "path.not-found", Tier.STATUS, status(404), (82,), confidence=MEDIUM),
-    http_row("K3L-235", "path.method-not-allowed", Tier.STATUS, status(405), (87,)),
+    http_row("K3L-235", "path.method-not-allowed", Tier.STATUS, status(405), (87,),
+             confidence=MEDIUM),
 )  # fmt: skip

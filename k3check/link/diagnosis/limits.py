@@ -11,65 +11,23 @@ from k3check.link.diagnosis.helpers import (
     MEDIUM,
     Heals,
     Tier,
-    any_of,
     cloudflare_error,
     cloudflare_page,
     cloudflare_words,
-    error_type,
     http_row,
     page,
     refused,
-    says,
-    search,
+    words,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from k3check.link.diagnosis.helpers import Row, When
     from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
-
-_KINDS = {"rpm": "requests per minute", "tpm": "tokens per minute", "tpd": "tokens per day",
-          "concurrency": "requests at once"}  # fmt: skip
-
-
-def _organization(kind: str) -> Callable[[Observation], Found]:
-    """Moonshot's ``max organization RPM: N``."""
-
-    def when(seen: Observation) -> Found:
-        if not refused(seen) or seen.status != 429:
-            return None
-        found = search(rf"max organization {kind}\w*\s*[:：]\s*(\d+)", seen.words)
-        if found is None:
-            return None
-        return {"limit": int(found.group(1)), "unit": _KINDS[kind]}
-
-    return when
-
-
-def _own_rate(seen: Observation) -> Found:
-    """The account allows about as many requests as this run sends."""
-    found = _organization("rpm")(seen)
-    if not isinstance(found, dict) or found["limit"] > 3 or seen.sent_requests < 1:
-        return None
-    return found | {"sent": seen.sent_requests}
 
 
 def _empty(seen: Observation) -> bool:
     return refused(seen) and seen.status == 429 and not seen.exchange.body.strip()
-
-
-def _new_api(seen: Observation) -> Found:
-    if not refused(seen) or seen.status != 429:
-        return None
-    found = search(r"(\d+)\s*分钟内最多请求\s*(\d+)\s*次", seen.words)
-    return {"minutes": int(found.group(1)), "limit": int(found.group(2))} if found else None
-
-
-def _cooldown(seen: Observation) -> bool:
-    return refused(seen) and seen.says(
-        "all_deployments_in_cooldown", "no deployments available", "in cooldown"
-    )
 
 
 def _cloudflare(seen: Observation) -> bool:
@@ -78,55 +36,70 @@ def _cloudflare(seen: Observation) -> bool:
     number = cloudflare_error(seen)
     if number is not None:
         return number == 1015
-    words = cloudflare_words(seen)
-    return "rate limited" in words or (seen.status == 429 and "just a moment" not in words)
+    text = cloudflare_words(seen)
+    return "rate limited" in text or (seen.status == 429 and "just a moment" not in text)
 
 
-_QUOTA_WORDS = (
-    "exceeded your current quota",
-    "check your account balance",
-    "check your plan and billing",
-    "insufficient balance",
-    "insufficient_quota",
-    "in arrears",
-    "recharge",
-    "credit balance is too low",
-    "suspended",
-    "余额不足",
-    "欠费",
-)
+_UNITS = {
+    "limit.requests-per-minute": "requests per minute",
+    "limit.tokens-per-minute": "tokens per minute",
+    "limit.tokens-per-day": "tokens per day",
+    "limit.concurrency": "requests at once",
+}
+
+
+def _told(slug: str) -> When:
+    """A limit that the words name, with its number and unit."""
+
+    def when(seen: Observation) -> Found:
+        found = words(slug)(seen)
+        if not isinstance(found, dict):
+            return None
+        return found | {"limit": int(found["limit"]), "unit": _UNITS[slug]}
+
+    return when
+
+
+def _own_rate(seen: Observation) -> Found:
+    """The account allows about as many requests as this run sends."""
+    found = _told("limit.requests-per-minute")(seen)
+    if not isinstance(found, dict) or found["limit"] > 3 or seen.sent_requests < 1:
+        return None
+    return found | {"sent": seen.sent_requests}
+
+
+def _row(slug: str, code: str, rows: tuple[int, ...], heals: Heals = Heals.NEVER) -> Row:
+    """A row that goes by the words alone."""
+    return http_row(code, slug, Tier.FAMILY, words(slug), rows, heals=heals)
+
+
+_R = Heals.RETRY
 
 ROWS = (
-    http_row("K3L-309", "limit.litellm-cooldown", Tier.FAMILY, _cooldown, (119,),
-             heals=Heals.ONCE),
+    _row("limit.litellm-cooldown", "K3L-309", (119,), Heals.ONCE),
     http_row("K3L-310", "limit.cloudflare", Tier.FAMILY,
              _cloudflare, (120,)),
-    http_row("K3L-308", "limit.new-api-model", Tier.FAMILY, _new_api, (118,)),
-    http_row("K3L-306", "quota.plan-period", Tier.FAMILY,
-             says("usage limit for this", "monthly usage limit", codes=(429, 403)), (116,)),
-    http_row("K3L-316", "quota.budget", Tier.FAMILY,
-             any_of(error_type("budget_exceeded"),
-                    says("budget has been exceeded", "exceededbudget")), (114,)),
-    http_row("K3L-304", "quota.exhausted", Tier.FAMILY,
-             any_of(error_type("exceeded_current_quota_error", "insufficient_quota"),
-                    says(*_QUOTA_WORDS, codes=(429,)),
-                    # Anthropic says so with the status of a bad request.
-                    says("credit balance is too low", codes=(400, 402, 403))), (114,)),
-    http_row("K3L-305", "service.engine-overloaded", Tier.FAMILY,
-             any_of(error_type("engine_overloaded_error"),
-                    says("engine is currently overloaded", codes=(429,))), (115,),
-             heals=Heals.RETRY),
-    http_row("K3L-311", "limit.own-rate", Tier.FAMILY, _own_rate, (110,), heals=Heals.RETRY),
-    http_row("K3L-303", "limit.tokens-per-day", Tier.FAMILY, _organization("tpd"), (113,)),
-    http_row("K3L-302", "limit.tokens-per-minute", Tier.FAMILY, _organization("tpm"), (112,),
-             heals=Heals.RETRY),
-    http_row("K3L-301", "limit.concurrency", Tier.FAMILY, _organization("concurrency"), (111,),
-             heals=Heals.RETRY),
-    http_row("K3L-300", "limit.requests-per-minute", Tier.FAMILY, _organization("rpm"), (110,),
-             heals=Heals.RETRY),
-    http_row("K3L-307", "limit.empty-body", Tier.BODY, _empty, (117,), heals=Heals.RETRY),
-    http_row("K3L-314", "limit.page", Tier.BODY, page(429), (120,), heals=Heals.RETRY),
+    _row("limit.new-api-model", "K3L-308", (118,)),
+    _row("quota.plan-period", "K3L-306", (116,)),
+    _row("quota.free-tier", "K3L-729", ()),
+    _row("quota.budget", "K3L-316", (114,)),
+    _row("quota.exhausted", "K3L-304", (114,)),
+    _row("access.account-closed", "K3L-707", ()),
+    _row("limit.request-above-rate", "K3L-711", (112,)),
+    _row("service.engine-overloaded", "K3L-305", (115,), _R),
+    http_row("K3L-311", "limit.own-rate", Tier.FAMILY, _own_rate, (110,), heals=_R),
+    http_row("K3L-303", "limit.tokens-per-day", Tier.FAMILY, _told("limit.tokens-per-day"), (113,)),
+    http_row("K3L-302", "limit.tokens-per-minute", Tier.FAMILY, _told("limit.tokens-per-minute"),
+             (112,), heals=_R),
+    http_row("K3L-301", "limit.concurrency", Tier.FAMILY, _told("limit.concurrency"), (111,),
+             heals=_R),
+    http_row("K3L-300", "limit.requests-per-minute", Tier.FAMILY,
+             _told("limit.requests-per-minute"), (110,), heals=_R),
+    http_row("K3L-312", "limit.other", Tier.BODY, words("limit.other"), (110,), heals=_R),
+    http_row("K3L-307", "limit.empty-body", Tier.BODY, _empty, (117,), heals=_R,
+             confidence=MEDIUM),
+    http_row("K3L-314", "limit.page", Tier.BODY, page(429), (120,), heals=_R, confidence=MEDIUM),
     http_row("K3L-312", "limit.other", Tier.STATUS,
              lambda seen: refused(seen) and seen.status == 429, (110,), confidence=MEDIUM,
-             heals=Heals.RETRY),
+             heals=_R),
 )  # fmt: skip

@@ -102,16 +102,28 @@ class Observation:
     @cached_property
     def family(self) -> str:
         """The software that answered."""
-        return families.recognise(
-            families.Seen(
-                self.status,
-                self.exchange.headers,
-                self.exchange.media_type,
-                self.document,
-                self.error,
-                self.text,
-            )
+        return families.recognise(self._marks)
+
+    @cached_property
+    def _marks(self) -> families.Seen:
+        return families.Seen(
+            self.status,
+            self.exchange.headers,
+            self.exchange.media_type,
+            self.document,
+            self.error,
+            self.text,
         )
+
+    @cached_property
+    def front(self) -> str:
+        """The web server that answered, by its page or its Server header; empty if unknown."""
+        return families.front(self._marks)[0]
+
+    @cached_property
+    def front_page(self) -> bool:
+        """The body is a page that only this web server writes."""
+        return families.front(self._marks)[1]
 
     @cached_property
     def event_stream(self) -> bool:

@@ -13,16 +13,16 @@ from k3check.link.diagnosis.helpers import (
     MEDIUM,
     Tier,
     any_of,
-    error_type,
     http_row,
     refused,
-    says,
     search,
     status,
+    words,
 )
 from k3check.released import SAMPLING
 
 if TYPE_CHECKING:
+    from k3check.link.diagnosis.helpers import When
     from k3check.link.diagnosis.observation import Observation
     from k3check.link.diagnosis.row import Found
 
@@ -89,6 +89,35 @@ def _completion_tokens(seen: Observation) -> Found:
     return {"parameter": name, "found": (seen.exchange.call.body or {}).get(name)}
 
 
+_RANGES = (
+    r"valid range of `?(\w+)`? is \[?\s*(\d+)\s*,\s*(\d+)\s*\]?",
+    r"`?(\w+)`? (?:must|should) be (?:in|within|between)\D{0,20}(\d+)\D{1,8}(\d+)",
+    r"range of `?(\w+)`? (?:should|must) be \[?\s*(\d+)\s*,\s*(\d+)\s*\]?",
+    r"`?(\w+)`? is too large: \d+\D.{0,120}?at most ()(\d+)",
+    r"`?(\w+)`? (?:must|should) be (?:less than or equal to|at most|<=) ()`?(\d+)",
+)
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+
+def _range(*, inside: bool) -> When:
+    """A limit of the output whose range the refusal names; inside it nothing is to be corrected."""
+
+    def when(seen: Observation) -> Found:
+        if not _bad(seen):
+            return None
+        found = next((m for p in _RANGES if (m := search(p, seen.words))), None)
+        if found is None or found.group(1) not in _LIMITS:
+            return None
+        body = seen.exchange.call.body or {}
+        sent = next((body[n] for n in _LIMITS if isinstance(body.get(n), int)), None)
+        low, high = int(found.group(2) or 1), int(found.group(3))
+        if sent is None or inside != (low <= sent <= high):
+            return None
+        return {"parameter": found.group(1), "found": sent, "low": low, "high": high}
+
+    return when
+
+
 def _unknown_field(seen: Observation) -> Found:
     name = named_field(seen)
     # 'model', 'messages' and 'tools' are what a message is about, not what it refuses.
@@ -146,9 +175,8 @@ def _no_tool_parser(seen: Observation) -> bool:
         r"tool[-_ ](call[-_ ])?parser.{0,40}\b(not|none|missing|required|to be set)\b",
         seen.words,
     )
-    flag = seen.says("enable-auto-tool-choice")
     unset = seen.says("parser is not set") and not seen.says("reasoning")
-    return bool(parser) or flag or unset
+    return bool(parser) or unset
 
 
 def _no_certificate(seen: Observation) -> bool:
@@ -171,17 +199,19 @@ ROWS = (
     http_row("K3L-121", "tls.http-to-tls-port", Tier.FAMILY, _plain_to_tls, (44,)),
     http_row("K3L-255", "context.exceeded", Tier.FAMILY, _context, (95,)),
     http_row("K3L-254", "history.reasoning-missing", Tier.FAMILY,
-             says("reasoning_content is missing", "reasoning_content must", codes=_BAD), (94,)),
+             words("history.reasoning-missing"), (94,)),
     http_row("K3L-256", "content.filtered", Tier.FAMILY,
-             any_of(error_type("content_filter", "sensitive_words_detected",
-                               "content_policy_violation", "prompt_blocked"),
-                    says("considered high risk", "content filter", "content management policy",
-                         "敏感词", codes=(400, 403, 422, 500))), (96,)),
+             words("content.filtered"), (96,)),
     http_row("K3L-257", "client.beta-header", Tier.FAMILY,
-             says("anthropic-beta", "unexpected value(s)", "invalid beta flag", codes=_BAD), (97,)),
-    http_row("K3L-267", "tools.no-parser", Tier.FAMILY, _no_tool_parser, (99, 163)),
+             words("client.beta-header"), (97,)),
+    http_row("K3L-267", "tools.no-parser", Tier.FAMILY,
+             any_of(_no_tool_parser, words("tools.no-parser")), (99, 163)),
+    http_row("K3L-706", "tools.not-offered", Tier.FAMILY, words("tools.not-offered"), (163,)),
+    http_row("K3L-710", "param.out-of-range", Tier.FAMILY, _range(inside=False), (93,)),
+    http_row("K3L-728", "param.in-range", Tier.FAMILY, _range(inside=True), (93,),
+             confidence=MEDIUM),
     http_row("K3L-259", "tools.choice-refused", Tier.FAMILY,
-             says("tool_choice", "tool choice", codes=_BAD), (99,)),
+             words("tools.choice-refused"), (99,)),
     http_row("K3L-266", "tools.duplicate-name", Tier.FAMILY,
              lambda seen: _bad(seen) and bool(search(r"function name.{0,80}duplicate", seen.words)),
              (98,)),
@@ -194,10 +224,10 @@ ROWS = (
              lambda seen: _bad(seen) and bool(search(r"tool_(call|use)_id.{0,60}not found",
                                                      seen.words)), (165,)),
     http_row("K3L-263", "message.text-empty", Tier.FAMILY,
-             says("text content is empty", "content is empty", "must not be empty",
-                  codes=(400, 422)), ()),
+             words("message.text-empty"), ()),
     http_row("K3L-260", "message.too-large", Tier.FAMILY, _too_large, (100,)),
-    http_row("K3L-261", "message.body-too-large", Tier.STATUS, status(413), (100,)),
+    http_row("K3L-261", "message.body-too-large", Tier.STATUS, status(413), (100,),
+             confidence=MEDIUM),
     http_row("K3L-250", "param.sampling-refused", Tier.BODY, _sampling, (91,)),
     http_row("K3L-253", "param.output-limit-refused", Tier.BODY, _completion_tokens, (93,)),
     http_row("K3L-252", "param.unknown-field", Tier.BODY, _unknown_field, (92,)),

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     Found = Mapping[str, Any] | bool | None
 
 
+#: Among what a condition found: False where the words leave other causes.
+SURE = "_sure"
+
+
 class Phase(IntEnum):
     """How far a request got; what was seen in a later phase excludes causes of earlier ones."""
 
@@ -77,7 +81,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Hit:
-    """A row that explains an observation, with the values for its texts."""
+    """A row that explains an observation, with the values for its texts.
+
+    Attributes:
+        row: the row.
+        values: for its texts.
+        sure: False where what was seen leaves other causes: then no more than medium confidence.
+    """
 
     row: Row
     values: Mapping[str, Any]
+    sure: bool = True
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure the diagnosis is."""
+        low = self.row.confidence is not Confidence.HIGH
+        return self.row.confidence if self.sure or low else Confidence.MEDIUM

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _SNIFF_S = 1.0
 _TIMES = (FailureKind.TLS_EXPIRED, FailureKind.TLS_NOT_YET_VALID)
 _SILENT = (FailureKind.CLOSED, FailureKind.NOT_HTTP)
+# What may stand for a port whose server speaks first, as those of SSH, mail and FTP do.
+_GREETED = (*_SILENT, FailureKind.RESET, FailureKind.TLS_NOT_TLS, FailureKind.TLS_OTHER)
+_GREETING_S = 0.3
 
 
 def refined(failure: Failure, request: LinkRequest, base: Base, proxy: ProxyChoice) -> Failure:
@@ -30,10 +33,24 @@ def refined(failure: Failure, request: LinkRequest, base: Base, proxy: ProxyChoi
         from k3check.link.wire import clock
 
         return clock.refined(failure, base, request)
+    if failure.kind in _GREETED and _greeting(base):
+        return replace(failure, kind=FailureKind.NOT_HTTP)
     if failure.kind in _SILENT and base.scheme == "http":
         kind = _spoken(base)
         return replace(failure, kind=kind) if kind else failure
     return failure
+
+
+def _greeting(base: Base) -> bool:
+    """The server speaks before it is asked: no HTTP server and no TLS server does."""
+    default = 443 if base.scheme == "https" else 80
+    try:
+        address = (base.host, base.port or default)
+        with socket.create_connection(address, timeout=_GREETING_S) as sock:
+            first = sock.recv(64)
+    except OSError:
+        return False
+    return bool(first) and not first.startswith(b"HTTP/")
 
 
 def _spoken(base: Base) -> FailureKind | None:
