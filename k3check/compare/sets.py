@@ -155,9 +155,12 @@ def within_tie(reference: Tensors, baseline: Tensors, k: int, size: int) -> torc
     last, next_ = top[:, min(k, size) - 1], top[:, -1]
     slack = torch.maximum(TIE * last.abs().clamp(min=TIE), TIE_BASELINE * error).unsqueeze(-1)
     # A chosen one may be swapped if it is no better than the first left out, and the other way.
-    return ((scores - next_.unsqueeze(-1)).abs() <= slack) & (
-        (scores - last.unsqueeze(-1)).abs() <= slack
-    )
+    return _near(scores, next_.unsqueeze(-1), slack) & _near(scores, last.unsqueeze(-1), slack)
+
+
+def _near(scores: torch.Tensor, one: torch.Tensor, slack: torch.Tensor) -> torch.Tensor:
+    """Whether scores cannot be told from one of them; infinite ones only equal themselves."""
+    return (scores == one) | (one.isfinite() & ((scores - one).abs() <= slack))
 
 
 def _listed(row: torch.Tensor, most: int = 8) -> str:

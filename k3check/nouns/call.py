@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from k3check.nouns.activation import Activation
 from k3check.nouns.tensors import is_plain, to_device
 from k3check.threads import users_number
 
@@ -118,4 +119,7 @@ def unchanged(before: Any, after: Any) -> bool:
 def baseline_of(candidate: Candidate, inputs: Tensors, arithmetic: Arithmetic) -> Tensors:
     """The declared semantics on these inputs by the plainest code in some arithmetic."""
     compute = candidate.operator.baseline or candidate.operator.evaluate
-    return compute(candidate.semantics, candidate.interface, inputs, arithmetic)
+    if arithmetic.activation == "plain":
+        return compute(candidate.semantics, candidate.interface, inputs, arithmetic)
+    with Activation(arithmetic.activation, arithmetic.output):
+        return compute(candidate.semantics, candidate.interface, inputs, arithmetic)

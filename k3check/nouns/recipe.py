@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 import torch
+
+if TYPE_CHECKING:
+    from k3check.nouns.activation import Form
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Arithmetic:
         output: dtype of the result.
         coarse_log: logarithms near one are only good to 2^-22 in absolute terms, as a GPU's
             instruction is (``lg2.approx.f32`` of the PTX instruction set).
+        activation: how a sigmoid is computed.
     """
 
     compute: torch.dtype = torch.float64
@@ -50,6 +54,7 @@ class Arithmetic:
     state: torch.dtype = torch.float64
     output: torch.dtype = torch.float64
     coarse_log: bool = False
+    activation: Form = "plain"
 
     def operands(self, x: torch.Tensor) -> torch.Tensor:
         """Round a block operand."""
@@ -79,3 +84,13 @@ def rounding(recipe: Recipe, *, block_operands: bool = False) -> Arithmetic:
         output=recipe.io,
         coarse_log=recipe.device.type == "cuda" and recipe.accumulate != torch.float64,
     )
+
+
+def legal_activations(recipe: Recipe) -> dict[str, Arithmetic]:
+    """Other forms of a sigmoid: the tanh of a GPU in float32, a stored argument in less."""
+    usual = rounding(recipe)
+    if recipe.io == torch.float32:
+        return {"sigmoid by tanh": replace(usual, activation="tanh")}
+    if recipe.io == torch.float64:
+        return {}
+    return {"argument of the activation stored": replace(usual, activation="rounded")}

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConvSpec:
-    """How to make one case's inputs: B, T, C, W; packed lengths instead of a batch; a state."""
+    """How to make one case's inputs: B, T, C, W; packed lengths instead of a batch; a state.
+
+    ``shut``: sums around -6, where SiLU is small, and nothing is left of it in 1 - sigmoid(-x).
+    """
 
     batch: int = 1
     tokens: int = 37
@@ -27,6 +30,7 @@ class ConvSpec:
     width: int = 4
     lengths: tuple[int, ...] = ()
     state: bool = True
+    shut: bool = False
 
 
 def raw(case: Case, _semantics: ConvSemantics, seed: int) -> Tensors:
@@ -46,6 +50,12 @@ def raw(case: Case, _semantics: ConvSemantics, seed: int) -> Tensors:
         inputs["initial_state"] = 2 * normal(
             len(spec.lengths) or spec.batch, spec.channels, spec.width
         )
+    if spec.shut:
+        weight = inputs["weight"] = 0.5 + inputs["weight"].abs()
+        level = -6 / weight.sum(-1)
+        inputs["x"] = (1 + 0.04 * inputs["x"]) * level
+        if spec.state:
+            inputs["initial_state"] = (1 + 0.04 * inputs["initial_state"]) * level[:, None]
     if spec.lengths:
         inputs["cu_seqlens"] = torch.tensor([0, *accumulate(spec.lengths)], dtype=torch.int64)
     return inputs
@@ -101,6 +111,15 @@ CASES: tuple[Case, ...] = (
         "leak final-short-padded state-of-first state-ignored",
         "quick",
         lengths=(3, 1, 17, 0, 2, 4, 5),
+    ),
+    _case(
+        "shut",
+        "sums around -6: a SiLU that is the small difference of two large numbers",
+        "sigmoid relu no-activation",
+        "quick",
+        tokens=9,
+        channels=16,
+        shut=True,
     ),
     _case(
         "packed-without-state",

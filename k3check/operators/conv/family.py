@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from k3check.nouns.check import Family
 from k3check.nouns.operator import Operator, Output
+from k3check.nouns.recipe import legal_activations
 from k3check.operators.conv import candidate, cases, conventions, faults, properties, reference
 from k3check.operators.conv.semantics import SEMANTICS
 
@@ -24,6 +25,7 @@ SHORT_CONV = Operator(
     builtin=candidate.builtin,
     faults=faults.faults,
     fit=cases.fit,
+    legal=legal_activations,
     properties=properties.PROPERTIES,
 )
 

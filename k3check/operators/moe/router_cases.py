@@ -25,6 +25,8 @@ class RouterSpec:
         bias: standard deviation of the bias; ``shift`` is added to it.
         equal: every expert twice, with one bias: exact ties, also at the last place.
         fine: logits that bfloat16 holds exactly and a bias whose low bits decide.
+        zero: every second token has scores that are zero in any precision: their sum divides.
+        closed: all experts but so many have a bias of minus infinity.
     """
 
     tokens: int = 48
@@ -38,6 +40,8 @@ class RouterSpec:
     scaling: float = 2.446
     equal: bool = False
     fine: bool = False
+    zero: bool = False
+    closed: int = 0
 
 
 def raw(case: Case, _semantics: RouterSemantics, seed: int) -> Tensors:
@@ -62,6 +66,14 @@ def raw(case: Case, _semantics: RouterSemantics, seed: int) -> Tensors:
     if spec.equal:
         weight = weight.repeat_interleave(2, dim=0)[:E]
         bias = bias.repeat_interleave(2)[:E]
+    if spec.zero:
+        hidden[::2] = 0.0
+        hidden[::2, 0], weight[:, 0] = 64.0, -16.0  # a logit of -1024; float64 ends at -745
+    if spec.closed:
+        open_ = torch.randperm(E, generator=draw)[: spec.closed]
+        kept = bias[open_]
+        bias = torch.full_like(bias, -torch.inf)
+        bias[open_] = kept
     return {
         "hidden": hidden,
         "weight": weight,
@@ -91,13 +103,32 @@ def present(
 
 
 def _case(
-    name: str, why: str, sees: str, profile: str = "full", spec: RouterSpec | None = None
+    name: str,
+    why: str,
+    sees: str,
+    profile: str = "full",
+    spec: RouterSpec | None = None,
+    *,
+    users_only: bool = False,
 ) -> Case:
     spec = spec or RouterSpec()
     needs = frozenset[str]() if spec.renormalize else frozenset({"renormalize"})
     seen = tuple(f"router.{s}" for s in sees.split())
     # With ties a right operator and a mistake's prediction choose differently for no reason.
-    return Case(name, why, seen, profile, needs, spec, diagnosable=not spec.equal)
+    plain = not (spec.equal or spec.closed)
+    return Case(name, why, seen, profile, needs, spec, diagnosable=plain, users_only=users_only)
+
+
+def _usual(experts: int, top_k: int) -> Case:
+    """A pair that models have, for kernels that are compiled for it."""
+    return _case(
+        f"experts-{experts}-top-{top_k}",
+        f"{experts} experts, {top_k} of them chosen: a kernel may be made for this pair",
+        "bias-dropped weights-biased",
+        "full",
+        RouterSpec(tokens=12, experts=experts, top_k=top_k, dim=32),
+        users_only=True,
+    )
 
 
 CASES: tuple[Case, ...] = (
@@ -158,16 +189,44 @@ CASES: tuple[Case, ...] = (
         "exact-ties",
         "every expert twice: either of two equal ones is right",
         "smallest bias-dropped",
-        "full",
+        "quick",
         RouterSpec(equal=True, top_k=7),
     ),
     _case(
         "not-renormalised",
         "renormalisation switched off",
         "renormalised-anyway",
-        "full",
+        "quick",
         RouterSpec(renormalize=False),
     ),
+    _case(
+        "zero-scores",
+        "scores of zero: weights that are renormalised by a sum of nothing",
+        "bias-dropped",
+        "quick",
+        RouterSpec(tokens=8, zero=True),
+    ),
+    _case(
+        "closed-experts",
+        "a bias of minus infinity for all experts but five, of which eight are to be chosen",
+        "",
+        "full",
+        RouterSpec(tokens=8, experts=32, closed=5),
+    ),
+    _case(
+        "many-rows",
+        "4100 tokens: rows that a grid of a fixed size leaves out",
+        "weights-biased bias-dropped",
+        "full",
+        RouterSpec(tokens=4100, dim=16, experts=16, top_k=4),
+        users_only=True,
+    ),
+    _usual(8, 2),
+    _usual(60, 4),
+    _usual(128, 8),
+    _usual(160, 6),
+    _usual(256, 8),
+    _usual(384, 8),
     _case(
         "one-token",
         "a single token: decode",

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SituSpec:
-    """How to make one case's inputs: gate and up are normal with these standard deviations."""
+    """How to make one case's inputs: gate and up are normal with these standard deviations.
+
+    ``shut``: gates around -6 instead, where nothing is left of a sigmoid in 1 - sigmoid(-x).
+    """
 
     tokens: int = 48
     width: int = 32
@@ -25,6 +28,7 @@ class SituSpec:
     up: float = 40.0
     beta: float = 4.0
     linear_beta: float | None = 25.0
+    shut: bool = False
 
 
 def raw(case: Case, _semantics: SituSemantics, seed: int) -> Tensors:
@@ -34,7 +38,7 @@ def raw(case: Case, _semantics: SituSemantics, seed: int) -> Tensors:
     shape = (spec.tokens, spec.width)
     gate, up = (torch.randn(shape, generator=draw, dtype=torch.float64) for _ in range(2))
     return {
-        "gate": spec.gate * gate,
+        "gate": 0.5 * gate - 6 if spec.shut else spec.gate * gate,
         "up": spec.up * up,
         "beta": spec.beta,
         "linear_beta": spec.linear_beta,
@@ -53,7 +57,13 @@ def present(
 
 
 def _case(
-    name: str, why: str, sees: str, profile: str = "full", spec: SituSpec | None = None
+    name: str,
+    why: str,
+    sees: str,
+    profile: str = "full",
+    spec: SituSpec | None = None,
+    *,
+    users_only: bool = False,
 ) -> Case:
     spec = spec or SituSpec()
     needs = set()
@@ -61,9 +71,8 @@ def _case(
         needs.add("uncapped")
     if (spec.beta, spec.linear_beta or 25.0) != (4.0, 25.0):
         needs.add("betas")
-    return Case(
-        name, why, tuple(f"situ.{s}" for s in sees.split()), profile, frozenset(needs), spec
-    )
+    slugs = tuple(f"situ.{s}" for s in sees.split())
+    return Case(name, why, slugs, profile, frozenset(needs), spec, users_only=users_only)
 
 
 CASES: tuple[Case, ...] = (
@@ -90,6 +99,21 @@ CASES: tuple[Case, ...] = (
         "unsafe-tanh up-uncapped silu",
         "quick",
         SituSpec(gate=400.0, up=2500.0),
+    ),
+    _case(
+        "shut",
+        "gates around -6: a sigmoid that is the small difference of two large numbers",
+        "no-sigmoid relu",
+        "full",
+        SituSpec(tokens=6, shut=True),
+    ),
+    _case(
+        "many-rows",
+        "4100 rows: those that a grid of a fixed size leaves out",
+        "silu",
+        "full",
+        SituSpec(tokens=4100, width=8),
+        users_only=True,
     ),
     _case(
         "uncapped",

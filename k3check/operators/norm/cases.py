@@ -22,6 +22,7 @@ class NormSpec:
     Attributes:
         batch, tokens, heads, dim: B, T, H, D.
         size, offset: of x; ``spread`` multiplies each head by another factor.
+        shut: gates around -6, where a sigmoid is 1 / 400 and 1 - sigmoid(-x) has no digit of it.
     """
 
     batch: int = 1
@@ -31,6 +32,7 @@ class NormSpec:
     size: float = 1.0
     offset: float = 0.0
     spread: bool = True
+    shut: bool = False
 
 
 def raw(case: Case, _semantics: NormSemantics, seed: int) -> Tensors:
@@ -46,7 +48,9 @@ def raw(case: Case, _semantics: NormSemantics, seed: int) -> Tensors:
     if spec.spread:
         x = x * torch.logspace(-1, 1, spec.heads, dtype=torch.float64)[:, None]
         x = x * torch.logspace(-0.5, 0.5, spec.tokens, dtype=torch.float64)[:, None, None]
-    return {"x": x, "gate": 2 * normal(*shape), "gain": (0.6 * normal(spec.dim)).exp()}
+    gate = normal(*shape)
+    gate = 0.5 * gate - 6 if spec.shut else 2 * gate
+    return {"x": x, "gate": gate, "gain": (0.6 * normal(spec.dim)).exp()}
 
 
 def present(
@@ -57,10 +61,17 @@ def present(
 
 
 def _case(
-    name: str, why: str, sees: str, profile: str = "full", spec: NormSpec | None = None
+    name: str,
+    why: str,
+    sees: str,
+    profile: str = "full",
+    spec: NormSpec | None = None,
+    *,
+    users_only: bool = False,
 ) -> Case:
     slugs = tuple(f"gated-norm.{slug}" for slug in sees.split())
-    return Case(name, why, slugs, profile, frozenset(), spec or NormSpec())
+    made = spec or NormSpec()
+    return Case(name, why, slugs, profile, frozenset(), made, users_only=users_only)
 
 
 CASES: tuple[Case, ...] = (
@@ -78,6 +89,21 @@ CASES: tuple[Case, ...] = (
         "eps-1e-6 eps-on-sum eps-outside",
         "quick",
         NormSpec(size=1e-3, spread=False),
+    ),
+    _case(
+        "shut",
+        "gates around -6: a sigmoid that is the small difference of two large numbers",
+        "gate-inverted gate-first",
+        "quick",
+        NormSpec(tokens=6, heads=2, spread=False, shut=True),
+    ),
+    _case(
+        "many-rows",
+        "4100 rows: those that a grid of a fixed size leaves out",
+        "silu",
+        "full",
+        NormSpec(tokens=4100, heads=1, dim=16, spread=False),
+        users_only=True,
     ),
     _case(
         "offset",

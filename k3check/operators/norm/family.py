@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from k3check.nouns.check import Family
 from k3check.nouns.operator import Operator, Output
+from k3check.nouns.recipe import legal_activations
 from k3check.operators.norm import candidate, cases, conventions, faults, properties, reference
 from k3check.operators.norm.semantics import SEMANTICS
 
@@ -21,6 +22,7 @@ GATED_RMS_NORM = Operator(
     builtin=candidate.builtin,
     faults=faults.faults,
     baseline=reference.baseline,
+    legal=legal_activations,
     properties=properties.PROPERTIES,
 )
 

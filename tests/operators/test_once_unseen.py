@@ -1,0 +1,162 @@
+"""Wrong operators that no input of ours once showed: each is found, and the right one passes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.operators.harness import assert_passes, findings_for
+
+EPS = 1e-20
+
+
+def failed(name, target, **spec):
+    found = findings_for(name, target, **spec)
+    return {case for case, f in found.items() if str(f.outcome) in ("fail", "crashed")}
+
+
+# --- a sigmoid as the difference of two large numbers ------------------------------------------
+
+
+def mirrored(x):
+    return 1 - (-x).sigmoid()
+
+
+def norm(sigmoid):
+    def gated_rms_norm(x, gate, gain, eps=1e-5):
+        wide = x.float()
+        unit = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+        return (unit * gain.float() * sigmoid(gate).float()).to(x.dtype)
+
+    return gated_rms_norm
+
+
+def conv(silu):
+    def short_conv(x, weight, initial_state=None, cu_seqlens=None):
+        assert cu_seqlens is None
+        B, T, C = x.shape
+        W = weight.shape[-1]
+        state = x.new_zeros(B, C, W - 1) if initial_state is None else initial_state
+        before = torch.cat([state.transpose(1, 2), x], dim=1).float()
+        total = sum(before[:, w : w + T] * weight[:, w].float() for w in range(W))
+        final = before[:, -(W - 1) :].transpose(1, 2).to(x.dtype)
+        return silu(total.to(x.dtype)).to(x.dtype), final
+
+    return short_conv
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_one_minus_a_sigmoid_in_low_precision(dtype):
+    assert failed("gated_rms_norm", norm(mirrored), dtype=dtype, profile="quick") == {"shut"}
+    only = ("shut", "sequence", "two-tokens")
+    wrong = conv(lambda x: x * mirrored(x))
+    assert failed("short_conv", wrong, dtype=dtype, profile="quick", only=only) == {"shut"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("sigmoid", [torch.sigmoid, lambda x: 0.5 * (1 + (0.5 * x.float()).tanh())])
+def test_forms_of_a_sigmoid_that_are_right(dtype, sigmoid):
+    assert_passes("gated_rms_norm", norm(sigmoid), dtype=dtype)
+    right = conv(lambda x: x * sigmoid(x))
+    only = ("shut", "sequence", "two-tokens", "first-prefill", "one-token")
+    assert_passes("short_conv", right, dtype=dtype, only=only)
+
+
+# --- the router --------------------------------------------------------------------------------
+
+
+def route(
+    hidden, weight, bias, top_k, renormalize=True, scaling=1.0, *, eps=EPS, rows=None, marked=None
+):
+    scores = (hidden.float() @ weight.float().T).sigmoid()
+    choice = scores + bias
+    if marked is None:
+        ids = choice.topk(top_k, dim=-1).indices
+    else:  # one after the other, what is chosen marked by some number
+        picked = []
+        for _ in range(top_k):
+            picked.append(choice.argmax(-1, keepdim=True))
+            choice = choice.scatter(1, picked[-1], marked)
+        ids = torch.cat(picked, 1)
+    weights = scores.gather(1, ids)
+    if renormalize:
+        weights = weights / (weights.sum(-1, keepdim=True) + eps)
+    weights = weights * scaling
+    if rows is not None:
+        weights[rows:] = 0
+    return ids, weights
+
+
+def router(**change):
+    def moe_router(hidden, weight, bias, top_k, renormalize=True, scaling=1.0):
+        return route(hidden, weight, bias, top_k, renormalize, scaling, **change)
+
+    return moe_router
+
+
+def only_for(experts, top_k, wrong):
+    """Another operator for one pair of numbers."""
+
+    def moe_router(hidden, weight, bias, top_k_, renormalize=True, scaling=1.0):
+        if (len(bias), top_k_) == (experts, top_k):
+            return wrong(hidden, weight, bias, top_k_, renormalize, scaling)
+        return route(hidden, weight, bias, top_k_, renormalize, scaling)
+
+    def named(hidden, weight, bias, top_k, renormalize=True, scaling=1.0):
+        return moe_router(hidden, weight, bias, top_k, renormalize, scaling)
+
+    return named
+
+
+def without_bias(hidden, weight, bias, top_k, renormalize=True, scaling=1.0):
+    return route(hidden, weight, torch.zeros_like(bias), top_k, renormalize, scaling)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_right_router_passes(dtype):
+    assert_passes("moe_router", router(), dtype=dtype)
+    assert_passes("moe_router", router(marked=float("-inf")), dtype=dtype, only=("biased",))
+
+
+@pytest.mark.parametrize(
+    ("case", "profile", "target"),
+    [
+        ("many-rows", "full", router(rows=1408)),
+        ("zero-scores", "quick", router(eps=0.0)),
+        ("closed-experts", "full", router(marked=-1e30)),
+        ("experts-128-top-8", "full", only_for(128, 8, without_bias)),
+        ("experts-384-top-8", "full", only_for(384, 8, without_bias)),
+    ],
+)
+def test_a_routers_mistake_is_found(case, profile, target):
+    assert failed("moe_router", target, profile=profile, dtype="float32") == {case}
+
+
+def test_a_switch_that_is_not_read_shows_in_quick():
+    def always(hidden, weight, bias, top_k, renormalize=True, scaling=1.0):
+        return route(hidden, weight, bias, top_k, True, scaling)
+
+    assert "not-renormalised" in failed("moe_router", always, profile="quick", dtype="float32")
+
+
+# --- rows that a grid leaves out ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1408, 2048, 4096])
+def test_rows_that_nobody_computed(rows):
+    def first_rows(x, gate, gain, eps=1e-5):
+        out = norm(torch.sigmoid)(x, gate, gain, eps)
+        out.flatten(0, 2)[rows:] = 0
+        return out
+
+    def situ_glu(gate, up, beta=4.0, linear_beta=25.0):
+        up = up.float() if linear_beta is None else linear_beta * (up.float() / linear_beta).tanh()
+        out = beta * (gate.float() / beta).tanh() * F.sigmoid(gate.float()) * up
+        out[rows:] = 0
+        return out.to(gate.dtype)
+
+    assert failed("gated_rms_norm", first_rows, dtype="float32") == {"many-rows"}
+    found = failed("situ_glu", situ_glu, dtype="float32")
+    assert "many-rows" in found
+    assert "amplitudes" not in found
