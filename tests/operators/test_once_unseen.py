@@ -160,3 +160,64 @@ def test_rows_that_nobody_computed(rows):
     found = failed("situ_glu", situ_glu, dtype="float32")
     assert "many-rows" in found
     assert "amplitudes" not in found
+
+
+# --- attention residuals -----------------------------------------------------------------------
+
+
+def attnres(*, scale_read=True, gain_read=True, bank_kept=True, low=False):
+    """fla's form; ``low``: plain PyTorch, everything stored in the tensors' own precision."""
+
+    def naive_attnres(
+        query,
+        residuals,
+        rms_weight,
+        output_rms_weight=None,
+        rms_eps=1e-6,
+        scale=1.0,
+        return_weights=False,
+    ):
+        v = torch.stack(list(residuals))
+        dtype = v.dtype
+        if not low:
+            v, query, rms_weight = v.float(), query.float(), rms_weight.float()
+        keys = v * torch.rsqrt(v.square().mean(-1, keepdim=True) + rms_eps)
+        scores = keys @ (query * rms_weight) if low else (keys * rms_weight) @ query
+        weights = ((scale if scale_read else 1.0) * scores).softmax(0)
+        out = (weights.unsqueeze(-1) * v).sum(0)
+        if not bank_kept:
+            residuals[1].mul_(0.5)
+        if output_rms_weight is not None and gain_read:
+            unit = out * torch.rsqrt(out.square().mean(-1, keepdim=True) + rms_eps)
+            out = unit * output_rms_weight
+        return out.to(dtype)
+
+    return naive_attnres
+
+
+def test_the_right_mix_passes():
+    for dtype in ("float32", "bfloat16"):
+        assert_passes("attn_res", attnres(), dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("case", "change"),
+    [("scaled", {"scale_read": False}), ("output-gain", {"gain_read": False})],
+)
+def test_what_is_optional_is_given(case, change):
+    assert failed("attn_res", attnres(**change), dtype="float32") == {case}
+
+
+def test_a_source_that_is_overwritten_is_seen():
+    found = findings_for("attn_res", attnres(bank_kept=False), dtype="float32", only=("spread",))
+    assert found["spread"].hint.code == "K3O-008"
+
+
+def test_plain_pytorch_in_bfloat16_is_a_precision_and_has_its_name():
+    found = findings_for("attn_res", attnres(low=True), dtype="bfloat16")
+    assert {str(f.outcome) for f in found.values()} <= {"pass", "acceptable", "skipped"}
+    sharp = found["sharp"]
+    assert str(sharp.outcome) == "acceptable"
+    assert [(n.code, n.values["recipe"]) for n in sharp.notes] == [
+        ("K3O-011", "bfloat16 throughout")
+    ]

@@ -32,6 +32,8 @@ class MixSpec:
         offset: added to every channel: what a LayerNorm would remove.
         sharp: keys nearly orthogonal to a long query, so that scores are small sums of large
             terms.
+        scale, output_gain: what a callable may be given beside: a factor of the scores, the gain
+            of a norm after the mix.
     """
 
     sources: int = 6
@@ -40,6 +42,8 @@ class MixSpec:
     sizes: Literal["unit", "spread", "tiny"] = "unit"
     offset: float = 0.0
     sharp: bool = False
+    scale: float = 1.0
+    output_gain: bool = False
 
 
 def raw(case: Case, _semantics: AttnResSemantics, seed: int) -> Tensors:
@@ -68,7 +72,9 @@ def raw(case: Case, _semantics: AttnResSemantics, seed: int) -> Tensors:
         sources = sources * steps.roll(2)[:, None, None]
     elif spec.sizes == "tiny":
         sources = 1e-3 * sources
-    return {
+    optional: Tensors = {"scale": spec.scale} if spec.scale != 1 else {}
+    return optional | {
+        "asked_gain": spec.output_gain,
         "sources": sources,
         "query": query,
         "gain": gain,
@@ -88,7 +94,9 @@ def present(
         inputs["fold"] = (given["query"] * given["gain"]).to(wide)
     else:
         inputs["query"], inputs["gain"] = given["query"].to(io), given["gain"].to(io)
-    if interface.output_norm:
+    if "scale" in given:
+        inputs["scale"] = given["scale"]
+    if interface.output_norm or given["asked_gain"]:
         inputs["output_gain"] = given["output_gain"].to(io)
         inputs["output_eps"] = semantics.output_eps
     if interface.delta:
@@ -117,8 +125,12 @@ def _case(
 ) -> Case:
     spec = spec or MixSpec()
     needs = frozenset({"mix", "single"} if spec.sources == 1 else {"mix"})
+    if spec.scale != 1:
+        needs |= {"scale"}
+    if spec.output_gain:
+        needs |= {"output_gain"}
     slugs = tuple(f"attnres.{slug}" for slug in sees.split())
-    return Case(name, why, slugs, profile, needs, spec)
+    return Case(name, why, slugs, profile, needs, spec, users_only=name == "many-rows")
 
 
 CASES: tuple[Case, ...] = (
@@ -176,6 +188,27 @@ CASES: tuple[Case, ...] = (
         "sigmoid prefix-added empty-slot values-are-keys",
         "full",
         MixSpec(sources=1, tokens=5, sizes="unit", offset=2.0),
+    ),
+    _case(
+        "scaled",
+        "scores with a factor, which is optional and seldom given",
+        "",
+        "full",
+        MixSpec(tokens=9, scale=0.4),
+    ),
+    _case(
+        "output-gain",
+        "the norm after the mix, which is optional",
+        "",
+        "full",
+        MixSpec(tokens=9, output_gain=True),
+    ),
+    _case(
+        "many-rows",
+        "4100 tokens: rows that a grid of a fixed size leaves out",
+        "weights-first-token weights-previous-token",
+        "full",
+        MixSpec(sources=3, tokens=4100, dim=16),
     ),
     _case(
         "odd-width",

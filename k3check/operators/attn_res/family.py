@@ -11,6 +11,7 @@ from k3check.operators.attn_res import (
     conventions,
     faults,
     properties,
+    recipes,
     reference,
 )
 from k3check.operators.attn_res.semantics import SEMANTICS
@@ -34,6 +35,7 @@ ATTN_RES = Operator(
     faults=faults.faults,
     baseline=reference.baseline,
     block_operands=True,
+    legal=recipes.legal,
     properties=properties.PROPERTIES,
     sized=cases.sized,
 )

@@ -40,7 +40,8 @@ def evaluate(
         semantics: which mix.
         interface: what the inputs are: folded or two vectors, a delta, a norm afterwards.
         inputs: ``sources`` [N, T, D], oldest first, the prefix last; ``query`` and ``gain`` [D],
-            or ``fold`` [D]; optional ``delta`` [T, D], ``output_gain`` [D].
+            or ``fold`` [D]; optional ``delta`` [T, D], ``output_gain`` [D], ``scale`` of the
+            scores.
         arithmetic: where to round; exact for the reference.
 
     Returns:
@@ -59,7 +60,7 @@ def evaluate(
     sources = chosen_sources(semantics, sources)
     keys = normalised(semantics, sources)
     weights, raised = score_vector(semantics, cast)
-    scores = score(semantics, keys, raised, weights)
+    scores = score(semantics, keys, raised, weights) * float(inputs.get("scale", 1.0))
     mixed = {"raw": sources, "keys": keys, "gained_keys": keys * raised}[semantics.values]
     output = mix(semantics, scores, mixed)
     if semantics.residual == "prefix_added":
@@ -70,7 +71,7 @@ def evaluate(
         output = sources.sum(0)
     elif semantics.residual == "mean":
         output = sources.mean(0)
-    if interface.output_norm:
+    if interface.output_norm or "output_gain" in cast:
         output = normalised_output(semantics, output, cast["output_gain"])
     return {"output": output.to(arithmetic.output)}
 

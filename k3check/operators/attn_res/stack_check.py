@@ -20,6 +20,7 @@ from k3check.model import Diagnosis, Finding, Message, Outcome
 from k3check.nouns.recipe import EXACT, rounding
 from k3check.nouns.runner import Sublayers
 from k3check.operators.attn_res import candidate as builtin
+from k3check.operators.attn_res import recipes
 from k3check.operators.attn_res.semantics import K3, AttnResSemantics
 from k3check.operators.attn_res.stack import (
     FAULTS,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from k3check.compare.agree import ByMetric
     from k3check.nouns.operator import Candidate
-    from k3check.nouns.recipe import Recipe
+    from k3check.nouns.recipe import Arithmetic, Recipe
     from k3check.nouns.tensors import Tensors
 
     WholeStack = Callable[[Stack, Callable[[int, torch.Tensor], torch.Tensor]], torch.Tensor]
@@ -118,11 +119,14 @@ def walk_check(
     costs = rounding_costs(stack, recipe, semantics, expected)
     own = agree(distances(seen, expected), costs)
 
-    def in_any_order(samples: int) -> Compared:
-        wider = rounding_costs(stack, recipe, semantics, expected, samples)
+    def with_costs(samples: int = 0, other: Arithmetic | None = None) -> Compared:
+        wider = rounding_costs(stack, recipe, semantics, expected, samples, other)
         return agree(distances(seen, expected), wider)
 
-    way = in_some_way(own, lambda one: one.excess, in_any_order, {})
+    legal = {
+        name: partial(with_costs, other=other) for name, other in recipes.legal(recipe).items()
+    }
+    way = in_some_way(own, lambda one: one.excess, with_costs, legal)
     compared = own if way is None else way[0]
     places = list(compared.apart)
     errors, limits = (
@@ -134,6 +138,9 @@ def walk_check(
         metrics={"output.relative_l2": errors[-1], "worst_mix": errors[worst]},
         limits={"output.relative_l2": limits[-1], "worst_mix": limits[worst]},
     )
+    if way is not None and way[1] is not None:
+        note = Message("K3O-011", {"recipe": way[1]})
+        return replace(found, outcome=Outcome.ACCEPTABLE, notes=(note,))
     if way is not None:
         return found
     first = places.index(own.beyond[0])
@@ -154,9 +161,13 @@ def rounding_costs(
     semantics: AttnResSemantics,
     expected: Walked,
     samples: int = 0,
+    other: Arithmetic | None = None,
 ) -> dict[str, Allowance]:
-    """What rounding may cost at every place, in any order of summation if samples are given."""
-    low = rounding(recipe, block_operands=True)
+    """What rounding may cost at every place, in any order of summation if samples are given.
+
+    ``other``: another arithmetic than the recipe's.
+    """
+    low = other or rounding(recipe, block_operands=True)
 
     def walked() -> Tensors:
         return by_place(walk(STACK, stack, low, semantics))

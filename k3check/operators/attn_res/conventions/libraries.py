@@ -12,7 +12,7 @@ from k3check.nouns.convention import Binding, Convention, Example
 from k3check.operators.attn_res.semantics import AttnResInterface
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from k3check.nouns.tensors import Tensors
 
@@ -50,14 +50,29 @@ def _bind_k3check(names: frozenset[str] | None, options: Mapping[str, Any]) -> B
     return Binding(AttnResInterface(), call)
 
 
-def _bind_fla(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
-    """naive_attnres and fused_attnres: a list of sources; the default eps is not K3's."""
+def _bind_fla(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
+    """naive_attnres and fused_attnres: a list of sources; the default eps is not K3's.
+
+    What is optional is given in cases of its own.
+    """
+    optional = {"scale": "scale", "output_rms_weight": "output_gain"}
+    given = {n: ours for n, ours in optional.items() if names and n in names and n not in options}
 
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
         arguments = _fla_arguments(inputs)
-        return {"output": _first(target(**{**arguments, **options}))}
+        arguments |= {n: inputs[ours] for n, ours in given.items() if ours in inputs}
+        result = _first(target(**{**arguments, **options}))
+        _write_back(inputs["sources"], arguments["residuals"])
+        return {"output": result}
 
-    return Binding(AttnResInterface(), call)
+    supports = AttnResInterface().supports | frozenset(given.values())
+    return Binding(AttnResInterface(supports=supports), call)
+
+
+def _write_back(sources: torch.Tensor, copies: Sequence[torch.Tensor]) -> None:
+    """Bring what the callable did to copies of sources to the sources, where it is looked at."""
+    for source, copy in zip(sources, copies, strict=False):
+        source.copy_(copy.view_as(source))
 
 
 def _bind_fla_normed(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
@@ -65,7 +80,9 @@ def _bind_fla_normed(_names: frozenset[str] | None, options: Mapping[str, Any]) 
 
     def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
         arguments = _fla_arguments(inputs) | {"output_rms_weight": inputs["output_gain"]}
-        return {"output": _first(target(**{**arguments, **options}))}
+        result = _first(target(**{**arguments, **options}))
+        _write_back(inputs["sources"], arguments["residuals"])
+        return {"output": result}
 
     return Binding(AttnResInterface(output_norm=True), call)
 
@@ -91,7 +108,9 @@ def _bind_hf(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Bindi
         norm = KeyNorm(inputs["gain"], inputs["eps"])
         blocks = sources[:-1].transpose(0, 1).contiguous()
         with torch.no_grad():
-            return {"output": _first(target(sources[-1], blocks, proj, norm, **options))}
+            result = _first(target(sources[-1], blocks, proj, norm, **options))
+            _write_back(sources, blocks.unbind(1))
+        return {"output": result}
 
     return Binding(AttnResInterface(supports=MANY), call)
 
@@ -118,7 +137,9 @@ def _bind_vllm_amd(_names: frozenset[str] | None, options: Mapping[str, Any]) ->
             "num_blocks": len(sources) - 1,
             "eps": inputs["eps"],
         }
-        return {"output": _first(target(**{**arguments, **options}))}
+        result = _first(target(**{**arguments, **options}))
+        _write_back(sources[:-1], arguments["blocks"].unbind(1))
+        return {"output": result}
 
     return Binding(AttnResInterface(supports=MANY), call)
 
@@ -144,7 +165,9 @@ def _bind_vllm(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Bin
             "eps": inputs["eps"],
             "out_eps": inputs["output_eps"],
         }
-        return {"output": _first(target(**{**arguments, **options}))}
+        result = _first(target(**{**arguments, **options}))
+        _write_back(sources[:-1], arguments["blocks"].unbind(1))
+        return {"output": result}
 
     return Binding(AttnResInterface(delta=True, output_norm=True, supports=MANY), call)
 
@@ -159,6 +182,7 @@ def _bind_fold(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Bin
         for t in range(T):
             src = sources[:, t].contiguous()
             target(out[t], src, inputs["fold"], N, D, inputs["eps"], **options)
+            _write_back(sources[:, t], src)
         return {"output": out}
 
     return Binding(AttnResInterface(folded=True), call)
