@@ -47,6 +47,7 @@ class Arithmetic:
         coarse_log: logarithms near one are only good to 2^-22 in absolute terms, as a GPU's
             instruction is (``lg2.approx.f32`` of the PTX instruction set).
         activation: how a sigmoid is computed.
+        stepwise: an operator that works chunk by chunk does so token by token.
     """
 
     compute: torch.dtype = torch.float64
@@ -55,6 +56,7 @@ class Arithmetic:
     output: torch.dtype = torch.float64
     coarse_log: bool = False
     activation: Form = "plain"
+    stepwise: bool = False
 
     def operands(self, x: torch.Tensor) -> torch.Tensor:
         """Round a block operand."""

@@ -221,3 +221,39 @@ def test_plain_pytorch_in_bfloat16_is_a_precision_and_has_its_name():
     assert [(n.code, n.values["recipe"]) for n in sharp.notes] == [
         ("K3O-011", "bfloat16 throughout")
     ]
+
+
+# --- a state that is stored after every token ----------------------------------------------------
+
+
+def steps(dtype, *, keep=1.0):
+    """KDA token by token on activated inputs, the state stored in some precision each time."""
+
+    def kda_chunk(q, k, v, gate, beta, *, activated, scale=None, initial_state=None):
+        B, T, H, K = k.shape
+        HV, V = v.shape[2:]
+        q, k = (x.float().repeat_interleave(HV // H, 2) for x in (q, k))
+        scale = K**-0.5 if scale is None else scale
+        state = q.new_zeros(B, HV, K, V) if initial_state is None else initial_state.float()
+        out = []
+        for t in range(T):
+            state = keep * state * gate[:, t].float().exp().unsqueeze(-1)
+            error = v[:, t].float() - torch.einsum("bhk,bhkv->bhv", k[:, t], state)
+            state = state + torch.einsum(
+                "bhk,bhv->bhkv", k[:, t], beta[:, t].float().unsqueeze(-1) * error
+            )
+            state = state.to(dtype).float()
+            out.append(scale * torch.einsum("bhk,bhkv->bhv", q[:, t], state))
+        kept = torch.float32 if initial_state is None else initial_state.dtype
+        return torch.stack(out, 1).to(v.dtype), state.to(kept)
+
+    return kda_chunk
+
+
+def test_a_state_stored_after_every_token_is_a_recipe_and_has_its_name():
+    found = findings_for("kda_chunk", steps(torch.bfloat16), dtype="bfloat16", profile="quick")
+    assert {str(f.outcome) for f in found.values()} <= {"pass", "acceptable", "skipped"}
+    named = {n.values["recipe"] for f in found.values() for n in f.notes if n.code == "K3O-011"}
+    assert "bfloat16 state, stored after every token" in named
+    wrong = failed("kda_chunk", steps(torch.bfloat16, keep=0.9), dtype="bfloat16", profile="quick")
+    assert wrong

@@ -47,6 +47,16 @@ def legal_recipes(recipe: Recipe) -> dict[str, Arithmetic]:
     return found
 
 
+def legal_chunk_recipes(recipe: Recipe) -> dict[str, Arithmetic]:
+    """The same, and the state stored after every token, as where chunks are a loop of steps."""
+    found = legal_recipes(recipe)
+    if recipe.io in (torch.bfloat16, torch.float16):
+        name = str(recipe.io).removeprefix("torch.")
+        stored = replace(rounding(recipe), state=recipe.io, stepwise=True)
+        found[f"{name} state, stored after every token"] = stored
+    return found
+
+
 def _operator(name: str, suite: str, title: str) -> Operator:
     step = name == "kda_step"
     return Operator(
@@ -65,7 +75,7 @@ def _operator(name: str, suite: str, title: str) -> Operator:
         baseline=reference.chunkwise_baseline if name == "kda_chunk" else None,
         block_operands=name == "kda_chunk",
         faults=partial(faults.faults, chunked=name == "kda_chunk", step=step),
-        legal=legal_recipes,
+        legal=legal_chunk_recipes if name == "kda_chunk" else legal_recipes,
         sized=cases.sized,
         sizes=frozenset({"heads", "key_dim", "value_dim"}),
         stretched=None if step else cases.STRETCHED,

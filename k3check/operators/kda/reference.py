@@ -90,6 +90,8 @@ def chunkwise_baseline(
     semantics: KdaSemantics, interface: KdaInterface, inputs: Tensors, arithmetic: Arithmetic
 ) -> Tensors:
     """The baseline of a chunkwise operator: the chunkwise form, whose sums are other ones."""
+    if arithmetic.stepwise:
+        return evaluate(semantics, interface, inputs, arithmetic)
     chunk = semantics.chunk or interface.chunk or LARGEST_CHUNK
     return evaluate(replace(semantics, chunk=chunk), interface, inputs, arithmetic)
 
