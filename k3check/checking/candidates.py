@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.checking.recognition import check_ability, choice, choose_convention, why_recognised
+from k3check.checking.recognition import (
+    check_ability,
+    choice,
+    choose_convention,
+    handed,
+    why_recognised,
+)
 from k3check.errors import UsageError
 from k3check.nouns.operator import Candidate
 from k3check.nouns.recipe import Recipe
 from k3check.nouns.shapes import Shapes, compiles
+from k3check.nouns.signature import parameters_of
+from k3check.runners.python.remote import Remote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,9 +63,13 @@ def build_candidate(
     else:
         target = load_target(spec, request.directory)
         convention, binding = choose_convention(operator, spec, target)
+        if isinstance(target, Remote):
+            names, _ = parameters_of(target)
+            handed_on = handed(convention, target, names)
+            target = target.bound(operator.name, convention.name, handed_on, dict(spec.options))
         if spec.convention == "auto":
             recognised = why_recognised(operator, convention, target)
-    recipe = choose_recipe(spec, request.default, convention)
+    recipe = choose_recipe(spec, request.default, convention, target)
     check_ability(convention, binding, spec, semantics_name, recipe)
     semantics = operator.semantics[semantics_name]
     if spec.multiple_of is not None:
@@ -134,7 +146,10 @@ def choose_semantics(operator: Operator, spec: CandidateSpec) -> str:
 
 
 def choose_recipe(
-    spec: CandidateSpec, default: CandidateSpec, convention: Convention | None = None
+    spec: CandidateSpec,
+    default: CandidateSpec,
+    convention: Convention | None = None,
+    target: Callable[..., Any] | None = None,
 ) -> Recipe:
     """What the candidate declares, else the run, else what the convention usually has.
 
@@ -152,7 +167,7 @@ def choose_recipe(
         io=io,
         state=wide if state is None else _dtype(spec, state),
         accumulate=wide if accumulate is None else _dtype(spec, accumulate),
-        device=_device(spec, spec.device if spec.device != "auto" else default.device),
+        device=_device(spec, spec.device if spec.device != "auto" else default.device, target),
     )
 
 
@@ -161,7 +176,7 @@ def _dtype(spec: CandidateSpec, name: str) -> torch.dtype:
     return DTYPES[choice("dtype", "K3C-104", SHORT.get(plain, plain), DTYPES, spec)]
 
 
-def _device(spec: CandidateSpec, name: str) -> torch.device:
+def _device(spec: CandidateSpec, name: str, target: Callable[..., Any] | None) -> torch.device:
     """The device; ``auto`` is an accelerator for the user's operators if there is one.
 
     Raises:
@@ -172,7 +187,11 @@ def _device(spec: CandidateSpec, name: str) -> torch.device:
         return torch.device("cuda" if own else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        if not isinstance(target, Remote):
+            torch.empty(1, device=device)
+        elif device.type != "cpu":
+            # Asked there: here it would cost a context on the device that nobody needs.
+            target.use(device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         available = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
         raise UsageError(

@@ -20,6 +20,7 @@ from k3check.compare.allowance import Allowance, floor
 from k3check.compare.distance import Measurement, measure
 from k3check.compare.standard import LEVELS, ratios
 from k3check.model import Message, Outcome
+from k3check.nouns.runner import Foreign
 from k3check.nouns.tensors import is_plain
 
 if TYPE_CHECKING:
@@ -164,6 +165,10 @@ def form_problem(
 
 def no_tensor(name: str, actual: Any) -> Message | None:
     """What is wrong with an output that is no tensor, or one without values of its own."""
+    if isinstance(actual, Foreign):  # it was looked at where it is
+        if actual.is_tensor:
+            return Message("K3O-018", {"tensor": name, "kind": actual.kind})
+        return Message("K3O-001", {"tensor": name, "got": actual.kind})
     if not isinstance(actual, torch.Tensor):
         got = "nothing" if actual is None else type(actual).__name__
         return Message("K3O-001", {"tensor": name, "got": got})

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-    from k3check.model import Message
+    from k3check.model import Message, Outcome
 
-Kind = Literal["raised", "exit", "memory", "device"]
+Kind = Literal["raised", "exit", "memory", "device", "lost"]
 
 #: How much of a traceback is kept: enough for any real one, little enough for a report.
 MAX_LINES = 60
@@ -48,8 +48,9 @@ class CandidateError(Exception):
     """The code under test raised.
 
     Attributes:
-        kind: ``raised`` (any exception), ``exit`` (SystemExit, KeyboardInterrupt), ``memory`` or
-            ``device`` (an accelerator's error, which may have broken its context).
+        kind: ``raised`` (any exception), ``exit`` (SystemExit, KeyboardInterrupt), ``memory``,
+            ``device`` (an accelerator's error, which may have broken its context) or ``lost``
+            (see :class:`CandidateLostError`).
         error: the exception in one line, ``ValueError: expected 4 heads``.
         traceback: the traceback's text, without our frames and the import machinery's.
         hint: what whoever made the call has to say of it, in place of the usual sentence.
@@ -66,6 +67,22 @@ class CandidateError(Exception):
     def of(cls, error: BaseException) -> CandidateError:
         """Describe an exception that came out of the user's code."""
         return cls(classify(error), one_line(error), trimmed(error))
+
+
+class CandidateLostError(CandidateError):
+    """The code under test hung, or took the process along that it ran in.
+
+    Attributes:
+        outcome: timed out or crashed.
+        message: how.
+        evidence: the stack, what was printed, the signal.
+    """
+
+    def __init__(self, outcome: Outcome, message: Message, evidence: Mapping[str, Any]) -> None:
+        super().__init__("lost", message.code, "")
+        self.outcome = outcome
+        self.message = message
+        self.evidence = dict(evidence)
 
 
 def guarded(target: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,7 +113,7 @@ def guarded(target: Callable[..., Any]) -> Callable[..., Any]:
 
 def classify(error: BaseException) -> Kind:
     """What sort of failure an exception is."""
-    names = {base.__name__ for base in type(error).__mro__}
+    names = {name_of(base) for base in type(error).__mro__}
     text = _text(error)
     if names & {"OutOfMemoryError", "MemoryError"} or _MEMORY_TEXT.search(text):
         return "memory"
@@ -110,14 +127,17 @@ def classify(error: BaseException) -> Kind:
 def one_line(error: BaseException) -> str:
     """``Type: first line of the message``, at most 200 characters."""
     lines = _text(error).strip().splitlines()
-    name = type(error).__name__
+    name = name_of(type(error))
     text = f"{name}: {lines[0].strip()}" if lines else name
     return text if len(text) <= 200 else text[:199] + "…"
 
 
 def trimmed(error: BaseException) -> str:
     """A traceback in the user's frames: ours and the import machinery's are dropped."""
-    told = traceback.TracebackException.from_exception(error)
+    try:
+        told = traceback.TracebackException.from_exception(error)
+    except BaseException:  # noqa: BLE001 - it asks the user's object for its text and its name
+        return clipped("".join(traceback.format_tb(error.__traceback__)).rstrip())
     pending: list[traceback.TracebackException | None] = [told]
     while pending:
         link = pending.pop()
@@ -167,6 +187,11 @@ def _trim(told: traceback.TracebackException) -> None:
 def _text(error: BaseException) -> str:
     """``str(error)``, whatever the class does in ``__str__``."""
     try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - the user's __str__ may raise anything
+        return f"{error!s}"
+    except BaseException:  # noqa: BLE001 - the user's __str__ may raise anything
         return "<its text cannot be shown>"
+
+
+def name_of(kind: type) -> str:
+    """A class's name, whatever its metaclass does."""
+    return str(type.__dict__["__name__"].__get__(kind))

@@ -65,7 +65,8 @@ class OpsRequest:
         directory: the working directory: relative targets start here and it is importable.
         settings: the configuration's sections that describe the model (``model``, ``kda``,
             ``flashkda``, ``attn_residuals``, ``moe`` ...), as plain values.
-        hidden: variables that hold a key; the worker's environment lacks them.
+        hidden: variables that hold a key; the user's code does not see them.
+        memory_limit: bytes that the user's code may allocate, None for any number.
     """
 
     suites: tuple[str, ...] = ()
@@ -80,6 +81,7 @@ class OpsRequest:
     directory: str = "."
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    memory_limit: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the wire."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from k3check import hints
-from k3check.errors import InternalError, NothingToCheck, UsageError
-from k3check.model import Finding, Message, Outcome
-from k3check.runners.process import DeadlineError, Worker
-from k3check.runners.wire import PIPE_LOST, BrokenWireError, finding_from_plain, usage_from_plain
+from k3check.errors import InternalError, NothingToCheck
+from k3check.model import Message, Outcome
+from k3check.runners.endings import finding_of, in_words, of_death, usage_error
+from k3check.runners.process import Child, DeadlineError
+from k3check.runners.wire import BrokenWireError, finding_from_plain, usage_from_plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +32,7 @@ class Planned:
 class Conversation:
     """What one worker says, from its start to its end."""
 
-    def __init__(self, run: Run, worker: Worker) -> None:
+    def __init__(self, run: Run, worker: Child) -> None:
         self._run = run
         self._worker = worker
         self._phase: Mapping[str, Any] = {"phase": "start"}
@@ -44,7 +43,7 @@ class Conversation:
     def follow(self) -> None:
         """Listen until the worker is done, must be replaced, or is dead."""
         while True:
-            limit = self._run.request.timeout_s if self._check else self._run.starting_limit_s
+            limit = self._run.check_limit_s if self._check else self._run.starting_limit_s
             try:
                 message = self._worker.receive(self._began + limit)
                 if message is None:
@@ -72,12 +71,10 @@ class Conversation:
                 self._run.accept_plan(message["checks"])
             case "started":
                 self._check = self._run.start()
-                self._worker.mark(message["offset"])
+                self._worker.mark()
             case "finished":
                 self._finished(message)
                 self._check = None
-                if message["replace"]:
-                    return True
             case "usage":
                 raise usage_from_plain(message["error"])
             case "nothing":
@@ -92,21 +89,18 @@ class Conversation:
         return False
 
     def _finished(self, message: Mapping[str, Any]) -> None:
-        """Pass a finding on, with what the operator printed if it failed."""
+        """Pass a finding on."""
         finding = finding_from_plain(message["finding"])
         if self._check is None or finding.id != self._check.id:
             raise BrokenWireError(f"a finding of {finding.id[:80]!r} out of turn")
-        printed = self._worker.printed(message["offset"])
-        if finding.outcome.is_failure and printed:
-            finding = replace(finding, evidence={**finding.evidence, "printed": printed})
-        self._run.add(finding, lost=bool(message["replace"]))
+        self._run.add(finding)
 
     def _hung(self, limit_s: float) -> None:
         """The deadline has passed."""
         stack = self._worker.ask_for_stack()
         if self._check is None:
             return self._no_start(f"nothing happened for {limit_s:g} s", stack, hung=True)
-        hint = Message("K3O-022", {"seconds": f"{limit_s:g}"})
+        hint = Message("K3O-022", {"seconds": f"{self._run.request.timeout_s:g}"})
         return self._lost(Outcome.TIMED_OUT, hint, {"stack": stack})
 
     def _died(self) -> None:
@@ -114,15 +108,9 @@ class Conversation:
         status = self._worker.exit_status()
         stack = self._worker.stack()
         if self._check is None:
-            return self._no_start(_ending(status), stack, hung=False)
-        if status in (None, PIPE_LOST):
-            return self._lost(Outcome.CRASHED, Message("K3O-028", {}), {})
-        if status >= 0:
-            hint = Message("K3O-025", {"status": status})
-            return self._lost(Outcome.CRASHED, hint, {"exit_status": status})
-        name = _signal(-status)
-        hint = Message("K3O-024" if name == "SIGKILL" else "K3O-023", {"signal": name})
-        return self._lost(Outcome.CRASHED, hint, {"signal": name, "stack": stack})
+            return self._no_start(in_words(status), stack, hung=False)
+        hint, evidence = of_death(status, stack)
+        return self._lost(Outcome.CRASHED, hint, evidence)
 
     def _garbled(self, error: BrokenWireError) -> None:
         """Something else than the worker wrote into the pipe."""
@@ -158,56 +146,3 @@ class Conversation:
             target=self._target["target"],
             how=found,
         )
-
-
-def finding_of(
-    check: Planned, outcome: Outcome, hint: Message, evidence: Mapping[str, Any], took: float
-) -> Finding:
-    """The finding of a check that did not make it itself."""
-    return Finding(
-        id=check.id,
-        suite=check.suite,
-        operator=check.operator,
-        case=check.case,
-        outcome=outcome,
-        title=check.title,
-        hint=hint,
-        evidence=evidence,
-        duration_s=took,
-    )
-
-
-def usage_error(
-    code: str,
-    *,
-    where: str | None = None,
-    found: str | None = None,
-    accepted: str | None = None,
-    detail: str | None = None,
-    **values: str,
-) -> UsageError:
-    """The usage error of a code, with its texts."""
-    return UsageError(
-        code=code,
-        what=hints.title(code, values=values),
-        where=where,
-        found=found,
-        accepted=accepted,
-        fix=hints.fix(code, values=values),
-        detail=detail,
-    )
-
-
-def _signal(number: int) -> str:
-    """A signal's name, ``SIGSEGV``."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _ending(status: int | None) -> str:
-    """How a process ended, in words."""
-    if status is None or status == PIPE_LOST:
-        return "the process closed all of its files"
-    return f"killed by {_signal(-status)}" if status < 0 else f"exit status {status}"

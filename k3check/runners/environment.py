@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from k3check.plain import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Reported when the run imported them.
 _PACKAGES = ("triton", "fla", "flashinfer", "flash_attn", "vllm", "sglang")
@@ -38,6 +43,29 @@ def describe(torch: Any) -> dict[str, Any]:
         ]
         facts["cuda"] = torch.version.cuda
         facts["hip"] = torch.version.hip
+    return facts
+
+
+def joined(judges: dict[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    """The judge's facts, with what a runner says of threads, packages and devices.
+
+    Args:
+        judges: from :func:`describe`.
+        told: the same from a runner, where the user's code may have said anything.
+    """
+    facts = dict(judges)
+    if type(told.get("threads")) is int:
+        facts["threads"] = told["threads"]
+    packages = told.get("packages")
+    if isinstance(packages, dict):
+        facts["packages"] = {
+            name: one_line(str(packages[name]))[:100] for name in _PACKAGES if name in packages
+        }
+    devices = told.get("devices")
+    if isinstance(devices, list) and devices:
+        facts["devices"] = [one_line(str(device))[:100] for device in devices[:64]]
+        for name in ("cuda", "hip"):
+            facts[name] = None if told.get(name) is None else str(told[name])[:100]
     return facts
 
 

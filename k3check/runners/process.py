@@ -1,4 +1,4 @@
-"""One worker process as its supervisor sees it: start, listen with a deadline, kill with its tree.
+"""A process of ours as its parent sees it: start, listen with a deadline, kill with its tree.
 
 POSIX only, like the accelerators' own stacks that it is made for.
 """
@@ -20,14 +20,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import k3check
 from k3check.errors import InternalError
-from k3check.runners import printed
-from k3check.runners.wire import BrokenWireError, Receiver
+from k3check.runners import printed, tree
+from k3check.runners.wire import BrokenWireError, Receiver, framed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
-
-    from k3check.nouns.request import OpsRequest
 
 #: Loads the very package that the supervisor runs from, whether or not it is installed, without
 #: putting anything on the worker's path; ``-P`` keeps the user's ``random.py`` from torch's import.
@@ -36,8 +34,8 @@ import importlib.util as u, sys
 s = u.spec_from_file_location("k3check", sys.argv[1])
 sys.modules["k3check"] = m = u.module_from_spec(s)
 s.loader.exec_module(m)
-from k3check.runners.worker import main
-main(sys.argv[2:])
+import importlib
+importlib.import_module(sys.argv[2]).main(sys.argv[3:])
 """
 
 #: Marks every process that descends from a worker, even one that left its process group.
@@ -56,25 +54,34 @@ CAPTURE_LIMIT_BYTES = 64 * 2**20
 
 
 class DeadlineError(Exception):
-    """The worker said nothing until the deadline."""
+    """The process said nothing until the deadline."""
 
 
-class Worker:
-    """A worker process, its private pipe, and the files that catch what it prints.
+class Child:
+    """A process of ours, its private pipes, and the files that catch what it prints.
 
     A context manager: leaving it kills the process and everything that it started.
     """
 
     def __init__(
-        self, request: OpsRequest, *, skip: int, plan: str, omit: Sequence[str] = ()
+        self,
+        main: str,
+        order: Mapping[str, Any],
+        *,
+        directory: str,
+        hidden: Sequence[str] = (),
+        files: Sequence[int] = (),
+        listens: bool = False,
     ) -> None:
         """Start the process.
 
         Args:
-            request: what to check.
-            skip: how many checks of the plan are done already.
-            plan: where the function that plans is, ``module:function``.
-            omit: operators whose checks are not run.
+            main: the module whose ``main`` it runs.
+            order: plain data that it finds in a file.
+            directory: where it works.
+            hidden: variables that its environment lacks.
+            files: numbers of further files that it inherits.
+            listens: whether it is told anything later on.
 
         Raises:
             InternalError: the process cannot be started.
@@ -86,51 +93,64 @@ class Worker:
         self._ended = False
         self._start = 0
         self._before_cut = b""
-        with contextlib.ExitStack() as files:
+        with contextlib.ExitStack() as opened:
             # Files without a name: nothing to remove, whoever is killed.
-            self._printed = files.enter_context(tempfile.TemporaryFile(buffering=0))
-            self._stack = files.enter_context(tempfile.TemporaryFile(buffering=0))
-            order = files.enter_context(tempfile.TemporaryFile(buffering=0))
+            self._printed = opened.enter_context(tempfile.TemporaryFile(buffering=0))
+            self._stack = opened.enter_context(tempfile.TemporaryFile(buffering=0))
+            said = opened.enter_context(tempfile.TemporaryFile(buffering=0))
             self._read_fd, write_fd = os.pipe()
-            files.callback(os.close, self._read_fd)
+            opened.callback(os.close, self._read_fd)
+            theirs = [write_fd]
+            self._tell_fd = -1
+            if listens:
+                orders_fd, self._tell_fd = os.pipe()
+                opened.callback(os.close, self._tell_fd)
+                theirs.append(orders_fd)
             try:
-                said = {"request": request.to_json(), "skip": skip, "omit": list(omit)}
-                order.write(json.dumps(said).encode())
-                order.seek(0)
-                fds = (order.fileno(), write_fd, self._stack.fileno())
-                self._process = self._spawn(request, fds, plan)
+                said.write(json.dumps(order).encode())
+                said.seek(0)
+                fds = (said.fileno(), write_fd, self._stack.fileno())
+                more = (*theirs[1:], *files)
+                self._process = self._spawn(main, directory, hidden, fds, more)
+                tree.keep(self._process.pid)
             except OSError as error:
-                raise InternalError(f"the worker process cannot be started: {error}") from error
+                raise InternalError(f"a process cannot be started: {error}") from error
             finally:
-                os.close(write_fd)
-            order.close()
+                for fd in theirs:
+                    os.close(fd)
+            said.close()
             os.set_blocking(self._read_fd, False)
-            self._selector = files.enter_context(selectors.DefaultSelector())
+            self._selector = opened.enter_context(selectors.DefaultSelector())
             self._selector.register(self._read_fd, selectors.EVENT_READ)
-            self._files = files.pop_all()
+            self._files = opened.pop_all()
 
     def _spawn(
-        self, request: OpsRequest, fds: tuple[int, int, int], plan: str
+        self,
+        main: str,
+        directory: str,
+        hidden: Sequence[str],
+        fds: tuple[int, int, int],
+        more: Sequence[int],
     ) -> subprocess.Popen[bytes]:
-        """Start the interpreter; it inherits ``fds`` and nothing else."""
-        secret = {*_SECRETS, *request.hidden}
+        """Start the interpreter; it inherits the files and nothing else."""
+        secret = {*_SECRETS, *hidden}
         environment = {k: v for k, v in os.environ.items() if k not in secret}
-        environment[COOKIE] = self._cookie
+        environment[COOKIE] = ".".join(filter(None, [os.environ.get(COOKIE), self._cookie]))
         # Threads that wait by spinning take the processor from those that work: on a busy machine
         # the same checks take four times as long. The user's own choice stands.
         environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         # Appending, so that writing goes on at the new end after the file was cut.
         sink = self._printed.fileno()
         fcntl.fcntl(sink, fcntl.F_SETFL, fcntl.fcntl(sink, fcntl.F_GETFL) | os.O_APPEND)
-        numbers = (str(number) for number in (*fds, os.getpid()))
+        numbers = (str(number) for number in (*fds, os.getpid(), *more))
         return subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
-            [sys.executable, "-P", "-c", _BOOT, str(k3check.__file__), *numbers, plan],
+            [sys.executable, "-P", "-c", _BOOT, str(k3check.__file__), main, *numbers],
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
-            cwd=request.directory,
+            cwd=directory,
             env=environment,
-            pass_fds=fds,
+            pass_fds=(*fds, *more),
             start_new_session=True,
         )
 
@@ -144,10 +164,21 @@ class Worker:
         trace: TracebackType | None,
     ) -> None:
         """Kill the process tree and close every file."""
+        self.close()
+
+    def close(self) -> None:
+        """Kill the process and everything that it started, and close every file."""
         try:
             self._kill()
         finally:
             self._files.close()
+
+    def tell(self, kind: str, **values: Any) -> None:
+        """Send a message; one that the process cannot take any more is dropped."""
+        rest = memoryview(framed(kind, values))
+        with contextlib.suppress(OSError):
+            while rest:
+                rest = rest[os.write(self._tell_fd, rest) :]
 
     def receive(self, deadline: float) -> dict[str, Any] | None:
         """The next message; None when the process ended or closed the pipe.
@@ -226,17 +257,17 @@ class Worker:
         fd = self._stack.fileno()
         return printed.stack(os.pread(fd, printed.STACK_BYTES, 0).decode(errors="replace"))
 
-    def mark(self, offset: int) -> None:
-        """What is printed from here on, a size of the captured output, belongs together."""
-        self._start, self._before_cut = offset, b""
+    def mark(self) -> None:
+        """What is printed from here on belongs together."""
+        self._start, self._before_cut = os.fstat(self._printed.fileno()).st_size, b""
 
-    def printed(self, end: int | None = None) -> str:
-        """The tail of what was printed between the mark and another size of the output."""
+    def printed(self) -> str:
+        """The tail of what was printed since the mark."""
         fd = self._printed.fileno()
         size = os.fstat(fd).st_size
         was_cut = bool(self._before_cut) or self._start > size
         start = 0 if was_cut else self._start
-        end = size if end is None else min(end, size)
+        end = size
         first = max(start, end - printed.TAIL_BYTES)
         data = os.pread(fd, max(0, end - first), first)
         if was_cut:
@@ -244,31 +275,37 @@ class Worker:
         return printed.tail(data, complete=first == start and not was_cut)
 
     def _kill(self) -> None:
-        """Kill the process, its group, and whatever else descends from it."""
+        """Kill the process, its group, and whatever else descends from it.
+
+        What it started is found by what it inherited, and by its ancestors: as long as a process
+        of ours that adopts orphans lives (stopped, so that it starts nothing), nothing of its own
+        can leave its tree, whatever its environment and its session are.
+        """
+        pid = self._process.pid
+        adopts = self._process.poll() is None
+        if adopts:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGSTOP)
+            _kill_all(lambda: tree.descendants(pid))
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)
         # A process inside a driver's call may take a while to die; it will, later.
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
-        for _ in range(_KILL_ROUNDS):  # one that is killed may just have forked
-            strays = list(_marked(self._cookie))
-            if not strays:
-                return
-            for pid in strays:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            time.sleep(0.01)
+        tree.let_go(pid)
+        # What it left to this process, if that adopts orphans.
+        _kill_all(lambda: [*tree.marked(COOKIE, self._cookie), *tree.orphans()])
+        tree.bury()
 
 
-def _marked(cookie: str) -> list[int]:
-    """Processes that carry the cookie in their environment; where there is no /proc, none."""
-    wanted = f"{COOKIE}={cookie}".encode()
-    found = []
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):  # noqa: PTH208 - only the names
-            if not name.isdigit():
-                continue
-            with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123
-                if wanted in file.read().split(b"\0"):
-                    found.append(int(name))
-    return found
+def _kill_all(find: Callable[[], Sequence[int]]) -> None:
+    """Kill processes until there are no more: one that is killed may just have forked."""
+    for _ in range(_KILL_ROUNDS):
+        strays = find()
+        if not strays:
+            return
+        for pid in strays:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        tree.bury()
+        time.sleep(0.01)

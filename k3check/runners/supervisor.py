@@ -1,4 +1,4 @@
-"""The parent's side of a run: start workers, pass on what they find, and name how they die."""
+"""The parent's side of a run: start a judge, pass on what it finds, and replace one that dies."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.errors import InternalError
 from k3check.model import Finding, Message, Outcome
-from k3check.report.repeats import ending
-from k3check.runners.conversation import Conversation, Planned, finding_of, usage_error
-from k3check.runners.process import Worker
+from k3check.runners.conversation import Conversation, Planned
+from k3check.runners.endings import finding_of, usage_error
+from k3check.runners.losses import Losses
+from k3check.runners.process import Child
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,8 +28,11 @@ STARTING_LIMIT_S = 120.0
 #: Workers in a row that may die before they start a check.
 _BARREN_WORKERS = 2
 
-#: Workers in a row that one operator may cost in the same way; its other checks are passed over.
-_LOST_ALIKE = 3
+#: What the judge runs.
+MAIN = "k3check.runners.judge"
+
+#: Seconds that a check may take beyond its limit: the judge keeps that itself, as far as it can.
+GRACE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,7 @@ class Run:
         self._findings: list[Finding] = []
         self._environment: dict[str, Any] = {}
         self._barren = 0
-        self._losses: dict[str, list[Finding]] = {}  # of an operator, in a row and alike
-        self._left: dict[str, Message] = {}  # operators that are not called any more, and why
+        self._losses = Losses()
 
     def run(self) -> RunResult:
         """Workers one after the other until every check has its finding."""
@@ -94,10 +97,15 @@ class Run:
             if self._barren == _BARREN_WORKERS:
                 self._give_up()
                 break
-            omit = tuple(self._left)
-            with Worker(
-                self._request, skip=len(self._findings), omit=omit, plan=self._plan
-            ) as worker:
+            order = {
+                "request": self._request.to_json(),
+                "skip": len(self._findings),
+                "omit": list(self._losses.left),
+                "plan": self._plan,
+                "starting_limit_s": self._starting_limit_s,
+            }
+            request = self._request
+            with Child(MAIN, order, directory=request.directory, hidden=request.hidden) as worker:
                 self._barren += 1  # until a check starts
                 Conversation(self, worker).follow()
             self._pass_over()
@@ -110,8 +118,13 @@ class Run:
 
     @property
     def starting_limit_s(self) -> float:
-        """Seconds for every phase that is no check."""
-        return self._starting_limit_s
+        """Seconds for every phase that is no check; the judge keeps those of the runner itself."""
+        return self._starting_limit_s + GRACE_S
+
+    @property
+    def check_limit_s(self) -> float:
+        """Seconds for a check, by which the judge has ended it itself if it could."""
+        return self._request.timeout_s + GRACE_S
 
     @property
     def is_first(self) -> bool:
@@ -149,33 +162,17 @@ class Run:
         """
         self._findings.append(finding)
         self._listener.finished(finding)
-        if finding.operator is not None and finding.outcome is not Outcome.SKIPPED:
-            self._count(finding.operator, finding, lost=lost)
-
-    def _count(self, operator: str, finding: Finding, *, lost: bool) -> None:
-        """Leave an operator that has cost several workers in a row in one and the same way.
-
-        A plain exception costs nothing: however many there are, every case is looked at.
-        """
-        alike = self._losses.setdefault(operator, [])
-        if not lost or (alike and ending(alike[0]) != ending(finding)):
-            alike.clear()
-        if lost:
-            alike.append(finding)
-        if len(alike) == _LOST_ALIKE:
-            code = finding.hint.code if finding.hint is not None else finding.outcome.value
-            values = {"count": _LOST_ALIKE, "check": alike[0].id, "code": code}
-            self._left[operator] = Message("K3O-031", values)
+        self._losses.count(finding, lost=lost)
 
     def _pass_over(self) -> None:
         """Say of the next checks, as far as their operators are left, that they do not run."""
         if self._planned is None:
             return
         for check in self._planned[len(self._findings) :]:
-            if check.operator not in self._left:
+            if check.operator is None or check.operator not in self._losses.left:
                 return
             self._listener.started(check.id, check.title)
-            hint = self._left[check.operator]
+            hint = self._losses.left[check.operator]
             self.add(finding_of(check, Outcome.SKIPPED, hint, {}, 0.0))
 
     def diagnosing(self, operator: str) -> None:

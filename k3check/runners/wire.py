@@ -50,13 +50,22 @@ class Sender:
         if os.getpid() != self._pid:
             # A fork that the user's code made and that returned into our loop: it has no say.
             os._exit(0)
-        body = json.dumps({"kind": kind, **values}, default=_plain).encode("ascii")
-        rest = memoryview(_LENGTH.pack(len(body)) + body)
+        rest = memoryview(framed(kind, values))
         try:
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
         except OSError:
             os._exit(PIPE_LOST)
+
+
+def framed(kind: str, values: Mapping[str, Any]) -> bytes:
+    """One message as it travels.
+
+    Raises:
+        TypeError: a value is not plain data.
+    """
+    body = json.dumps({"kind": kind, **values}, default=_plain).encode("ascii")
+    return _LENGTH.pack(len(body)) + body
 
 
 class Receiver:

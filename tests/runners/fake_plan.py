@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 from k3check.errors import NothingToCheck, UsageError
 from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome
+from k3check.runners import process
 
 
 def plan(request, load_target):
@@ -124,6 +125,16 @@ def dies_from_the_second_time_on(request, load_target):
         file.write("x")
     if len(count.read_text()) > 1:
         os._exit(5)
+    return plan(request, load_target)
+
+
+def ends_the_judge_and_dies_from_the_second_time_on(request, load_target):
+    first, *rest = dies_from_the_second_time_on(request, load_target)
+    return [first, _check("ours", lambda: os._exit(1)), *rest]
+
+
+def small_captures(request, load_target):
+    process.CAPTURE_LIMIT_BYTES = 10**6
     return plan(request, load_target)
 
 

@@ -15,7 +15,6 @@ import pytest
 from k3check import hints
 from k3check.errors import InternalError, NothingToCheck, UsageError
 from k3check.model import Outcome
-from k3check.runners import process
 
 HERE = Path(__file__).parent
 OPERATORS = HERE / "bad_operators.py"
@@ -143,9 +142,9 @@ def test_output_is_kept_for_failures_only_and_never_taken_for_a_result(run):
     assert found["replaces_stdout"].outcome is Outcome.PASS
 
 
-def test_endless_output_is_cut(run, monkeypatch):
-    monkeypatch.setattr(process, "CAPTURE_LIMIT_BYTES", 10**6)
-    found = by_name(run("prints_megabytes_and_goes_on", "prints_after_all_that"))
+def test_endless_output_is_cut(run):
+    names = ("prints_megabytes_and_goes_on", "prints_after_all_that")
+    found = by_name(run(*names, plan=planned_by("small_captures")))
     printed = found["prints_megabytes_and_goes_on"].evidence["printed"]
     assert printed.startswith("... (more before)\n")
     assert printed.endswith("xxx\nthe last line before a pause")
@@ -284,11 +283,11 @@ def test_an_import_that_hangs(run, tmp_path):
     assert "time.sleep(60)" in error.detail
 
 
-def test_workers_that_cannot_start_again_end_the_run(run, recorder, tmp_path):
+def test_judges_that_cannot_start_again_end_the_run(run, recorder, tmp_path):
     listener = recorder()
     result = run(
-        "good", "os_exit", "raises", "tells_directory",
-        plan=planned_by("dies_from_the_second_time_on"), listener=listener,
+        "good", "raises", "tells_directory", listener=listener,
+        plan=planned_by("ends_the_judge_and_dies_from_the_second_time_on"),
     )  # fmt: skip
     assert [f.outcome for f in result.findings] == [
         Outcome.PASS, Outcome.CRASHED, Outcome.SKIPPED, Outcome.SKIPPED,
@@ -296,6 +295,20 @@ def test_workers_that_cannot_start_again_end_the_run(run, recorder, tmp_path):
     assert {f.hint.code for f in result.findings[2:]} == {"K3O-029"}
     assert len((tmp_path / "starts").read_text()) == 3
     assert listener.events[-1] == ("finished", "tells_directory/call")
+
+
+def test_an_operator_that_cannot_be_loaded_again(run, tmp_path):
+    (tmp_path / "once.py").write_text(
+        "import os\nfrom pathlib import Path\n\n"
+        "if Path('loaded').exists():\n    raise RuntimeError('a lock was left')\n"
+        "Path('loaded').touch()\n\n\ndef f():\n    os._exit(1)\n"
+    )
+    result = run("once.py:f", "good", plan=planned_by("five_each"))
+    found = result.findings
+    assert (found[0].outcome, found[0].hint.code) == (Outcome.CRASHED, "K3O-025")
+    assert (found[1].outcome, found[1].hint.code) == (Outcome.CRASHED, "K3O-950")
+    assert "a lock was left" in found[1].evidence["error"]
+    assert outcomes(result, "good") == ["pass"] * 5
 
 
 def test_a_missing_directory(run, tmp_path):
@@ -337,7 +350,7 @@ def test_a_killed_supervisor_takes_the_worker_along(workers_alive):
     argv = [sys.executable, "-c", script, f"{OPERATORS}:hangs", planned_by("plan")]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as supervisor:
         assert supervisor.stdout.readline() == "started\n"
-        assert len(workers_alive()) == 2  # the supervisor and its worker
+        assert len(workers_alive()) == 3  # the supervisor, the judge and its runner
         supervisor.kill()
     deadline = time.monotonic() + 10
     while workers_alive() and time.monotonic() < deadline:
@@ -350,9 +363,10 @@ def test_the_supervisor_imports_no_torch():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_worker_imports_nothing_heavy_of_ours():
+@pytest.mark.parametrize("module", ["judge", "python.worker"])
+def test_a_process_of_ours_imports_nothing_heavy(module):
     heavy = ("torch", "typer", "rich", "httpx", "pydantic", "click")
-    code = f"import sys, k3check.runners.worker; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, k3check.runners.{module}; print([m for m in {heavy} if m in sys.modules])"
     listed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert listed.stdout.strip() == b"[]"
 
