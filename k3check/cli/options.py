@@ -136,6 +136,15 @@ StateDtypeOption: TypeAlias = Annotated[
 DeviceOption: TypeAlias = Annotated[
     str | None, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda, cuda:1 ...")
 ]
+
+
+class BenchFormat(StrEnum):
+    """How a speed comparison is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 HeadsOption: TypeAlias = Annotated[
     int | None,
     typer.Option("--heads", metavar="N", min=1, help="Heads that cases have."),

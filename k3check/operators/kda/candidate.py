@@ -182,9 +182,8 @@ def bound_chunk(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """One chunk of KDA with both low-rank vectors bound to the key: two intra-chunk matrices."""
     total = g.cumsum(2)
-    shift = _decays(total, total)
-    kk = torch.einsum("bhijc,bhic,bhjc->bhij", shift, k, k) * beta.unsqueeze(-1)
-    qk = torch.einsum("bhijc,bhic,bhjc->bhij", shift, q, k)
+    kk, qk = _bound_pairs(q, k, total)
+    kk = kk * beta.unsqueeze(-1)
     wanted = beta.unsqueeze(-1) * (v - (k * total.exp()) @ state)
     news = _corrections(kk.tril(-1), wanted, use_ut_transform)
     out = (q * total.exp()) @ state + qk @ news
@@ -220,6 +219,29 @@ def dplr_chunk(
     rest = (total[:, :, -1:] - total).exp()
     state = state * total[:, :, -1].exp().unsqueeze(-1)
     return out, state + (a * rest).mT @ seen + (c * rest).mT @ v
+
+
+def _bound_pairs(
+    q: torch.Tensor, k: torch.Tensor, total: torch.Tensor, block: int = 16
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """sum_c k_i k_j and q_i k_j exp(total_i - total_j) for j <= i, as one pass: [..., C, C] each.
+
+    That both share the key's side is what binding buys. Within a block each pair has a decay of its
+    own; a block against all earlier tokens is one product, its decays cut where the block begins.
+    """
+    B, H, C, _ = k.shape
+    pairs = k.new_zeros(B, H, 2, C, C)
+    for start in range(0, C, block):
+        rows = slice(start, min(start + block, C))
+        left, here = torch.stack([k[:, :, rows], q[:, :, rows]], dim=2), total[:, :, rows]
+        near = (_decays(here, here) * k[:, :, None, rows]) @ left.permute(0, 1, 3, 4, 2)
+        pairs[:, :, :, rows, rows] = near.permute(0, 1, 4, 2, 3)
+        if start:
+            border = total[:, :, start - 1 : start]
+            since = left * (here - border).exp().unsqueeze(2)
+            until = k[:, :, :start] * (border - total[:, :, :start]).exp()
+            pairs[:, :, :, rows, :start] = since @ until.mT.unsqueeze(2)
+    return pairs[:, :, 0], pairs[:, :, 1]
 
 
 def _decays(rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:

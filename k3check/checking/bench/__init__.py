@@ -1,0 +1,1 @@
+"""Speed: prefill of the built-in by its toggles, of the user's operator, of installed libraries."""
