@@ -20,6 +20,7 @@ _SILENT = (FailureKind.CLOSED, FailureKind.NOT_HTTP)
 # What may stand for a port whose server speaks first, as those of SSH, mail and FTP do.
 _GREETED = (*_SILENT, FailureKind.RESET, FailureKind.TLS_NOT_TLS, FailureKind.TLS_OTHER)
 _GREETING_S = 0.3
+_TRIES = 3
 
 
 def refined(failure: Failure, request: LinkRequest, base: Base, proxy: ProxyChoice) -> Failure:
@@ -44,9 +45,19 @@ def refined(failure: Failure, request: LinkRequest, base: Base, proxy: ProxyChoi
 def _greeting(base: Base) -> bool:
     """The server speaks before it is asked: no HTTP server and no TLS server does."""
     default = 443 if base.scheme == "https" else 80
+    return any(_first_bytes(base.host, base.port or default) for _ in range(_TRIES))
+
+
+def _first_bytes(host: str, port: int) -> bool:
+    """Bytes came unasked, and not those of HTTP.
+
+    Some servers reset the connection at once; what they said before waits to be read all the same.
+    """
     try:
-        address = (base.host, base.port or default)
-        with socket.create_connection(address, timeout=_GREETING_S) as sock:
+        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, proto) as sock:
+            sock.settimeout(_GREETING_S)
+            sock.connect_ex(address)
             first = sock.recv(64)
     except OSError:
         return False

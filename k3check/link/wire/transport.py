@@ -182,6 +182,10 @@ def walk(base: Base, proxy: ProxyChoice, request: LinkRequest) -> Path:
         path.failure = Failure(
             found.kind, found.stage, found.exception, found.text, found.peer, at_proxy
         )
+        if found.kind is K.RESET:
+            from k3check.link.wire.second_look import refined
+
+            path.failure = refined(path.failure, request, base, proxy)
         return path
     try:
         # What lies behind a SOCKS or TLS proxy is left to the chat itself.
