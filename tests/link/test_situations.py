@@ -21,7 +21,7 @@ VARIABLES = ("K3CHECK_API_KEY", "K3CHECK_BASE_URL", "K3CHECK_MODEL", "HTTP_PROXY
              "OPENAI_BASE_URL")  # fmt: skip
 
 
-PENDING = ("08", "10", "11", "12", "13", "14", "15", "19", "26", "28", "31", "32")
+PENDING = ("08", "11", "12", "13", "14", "15", "19", "32")
 
 
 @pytest.fixture(autouse=True)

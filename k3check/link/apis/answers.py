@@ -68,6 +68,7 @@ class Answer:
         finish: the reason for the end as sent; None if null or missing.
         id, model, created, usage: as sent.
         choices: number of choices.
+        parts: the content was a list of parts where a text belongs.
     """
 
     content: str | None = None
@@ -81,6 +82,7 @@ class Answer:
     created: float | None = None
     usage: Usage | None = None
     choices: int = 0
+    parts: bool = False
 
     @property
     def text(self) -> str:

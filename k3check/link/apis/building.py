@@ -87,6 +87,7 @@ class Building:
     order_problem: str = ""
     seen: set[str] = field(default_factory=set)
     wire: str = ""
+    parts: bool = False
 
     def text(self, at: float, piece: str, *, thinking: bool) -> None:
         """Take a piece of text."""
@@ -150,6 +151,7 @@ class Building:
                 self.created,
                 self.usage,
                 1,
+                self.parts,
             )
         return StreamView(
             answer,

@@ -36,6 +36,7 @@ def from_chat(document: Any) -> Answer | None:
         created if isinstance(created, (int, float)) and not isinstance(created, bool) else None,
         usage,
         len(choices),
+        isinstance(message.get("content"), list),
     )
 
 
@@ -75,8 +76,10 @@ def take(made: Building, at: float, document: dict[str, Any]) -> None:
         made.reasoning_field = made.reasoning_field or name
         made.text(at, reasoning, thinking=True)
     content = get(delta, "content")
-    if isinstance(content, str):
-        made.text(at, content, thinking=False)
+    made.parts = made.parts or isinstance(content, list)
+    text = content_of(content)
+    if text is not None:
+        made.text(at, text, thinking=False)
     calls = get(delta, "tool_calls")
     if isinstance(calls, list):
         for piece in calls:

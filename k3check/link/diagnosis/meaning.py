@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from k3check.link.diagnosis.helpers import HIGH, LOW, MEDIUM, Confidence, Level, Phase, Row, Tier
+from k3check.link.diagnosis.prose import call_marks, echoed, question_of, readable
 
 if TYPE_CHECKING:
     from k3check.link.apis.answers import Answer
@@ -85,7 +86,8 @@ def _unlimited(seen: Observation) -> Found:
 
 def _cut(seen: Observation) -> bool:
     answer = _answer(seen)
-    return answer is not None and not _blank(answer) and answer.finish in _LENGTH
+    cut = answer is not None and not _blank(answer) and answer.finish in _LENGTH
+    return cut and not _unrelated(seen)
 
 
 def _filtered(seen: Observation) -> bool:
@@ -93,10 +95,42 @@ def _filtered(seen: Observation) -> bool:
     return answer is not None and answer.finish in _FILTERED
 
 
+def _echoed(seen: Observation) -> bool:
+    answer = _answer(seen)
+    return answer is not None and echoed(question_of(seen.exchange.call.body), answer.text)
+
+
+def _unrelated(seen: Observation) -> Found:
+    """No sentence of any language where one word was asked for."""
+    answer = _answer(seen)
+    if answer is None or not seen.nonce or _blank(answer) or answer.finish in _FILTERED:
+        return None
+    if seen.nonce.lower() in answer.text.lower() or readable(answer.text):
+        return None
+    return {"answer": answer.text[:80]}
+
+
+def _parts(seen: Observation) -> bool:
+    answer = _answer(seen)
+    return answer is not None and answer.parts
+
+
+def _unparsed(seen: Observation) -> Found:
+    """Tools were given, no call came, and its marks stand in the text or in the thinking."""
+    answer = _answer(seen)
+    tools = (seen.exchange.call.body or {}).get("tools")
+    if answer is None or answer.call_count or not tools:
+        return None
+    for place, text in (("thinking", answer.reasoning), ("text", answer.text)):
+        if mark := call_marks(text):
+            return {"place": place, "found": mark.strip("<>|[]")}
+    return None
+
+
 def _in_reasoning(seen: Observation) -> bool:
     answer = _answer(seen)
     return (
-        answer is not None and _blank(answer) and bool(answer.reasoning)
+        not _unparsed(seen) and answer is not None and _blank(answer) and bool(answer.reasoning)
         and answer.finish not in (*_LENGTH, *_FILTERED)
     )  # fmt: skip
 
@@ -244,6 +278,8 @@ def _nonce(seen: Observation) -> Found:
         return None
     if seen.nonce.lower() in answer.text.lower() or answer.finish in (*_LENGTH, *_FILTERED):
         return None
+    if _unrelated(seen) or _echoed(seen):
+        return None
     return {"nonce": seen.nonce, "answer": answer.text[:80]}
 
 
@@ -280,6 +316,10 @@ ROWS = (
     _row("K3L-637", "answer.filtered", _filtered, (155,), _F),
     _row("K3L-611", "answer.in-reasoning", _in_reasoning, (154,), _F),
     _row("K3L-601", "answer.empty", _empty, (155,), _F, MEDIUM),
+    _row("K3L-715", "tools.in-text", _unparsed, (164,), _F),
+    _row("K3L-712", "answer.echo", _echoed, (168,), _F),
+    _row("K3L-713", "answer.unrelated", _unrelated, (168,), _F, MEDIUM),
+    _row("K3L-714", "answer.parts", _parts, (133,), _F),
     _row("K3L-602", "model.other-family", lambda seen: _echo(seen, "other"), (156, 157), _F),
     _row("K3L-636", "answer.cut", _cut, (154,), _W),
     _row("K3L-604", "model.echo-different", lambda seen: _echo(seen, "different"), (156,), _W,

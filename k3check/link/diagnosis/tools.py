@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from k3check.link.diagnosis.helpers import HIGH, Confidence, Level, Phase, Row, Tier
+from k3check.link.diagnosis.prose import call_marks, echoed, question_of
 from k3check.link.schema import violation
 from k3check.link.wire.jsonsafe import parse
 
@@ -35,6 +36,9 @@ def _none(seen: Observation) -> bool:
     return (
         _asked(seen) is not None and answer is not None and not answer.call_count
         and bool(answer.text.strip())
+        # What is no answer at all, or a call that nobody parsed, has findings of its own.
+        and not call_marks(answer.text + answer.reasoning)
+        and not echoed(question_of(seen.exchange.call.body), answer.text)
     )  # fmt: skip
 
 
