@@ -69,9 +69,9 @@ def as_text(loaded: Loaded, path: str | None, options: Options) -> str:
         for where, hidden in row.origin.shadows:
             shadow = label("hides", options.lang, hidden=one_line(hidden), where=one_line(where))
             hanging(Text(" " * _KEY), _KEY, shadow, "dim")
-    if loaded.notes:
+    if loaded.messages:
         show(Text())
-    for note in loaded.notes:
+    for note in loaded.messages:
         prefix = f"{label('note', options.lang)}  "
         text = f"{one_line(note_of(note, options.lang))} [{note.code}]"
         hanging(Text(prefix, style="yellow"), Text(prefix).cell_len, text, "not yellow")

@@ -38,12 +38,14 @@ class Document:
         positions: where each key and list item stands, by key path.
         file: the file's name as shown to the user.
         syntax: ``TOML``, ``JSON``, ``YAML``, or a dialect's own.
+        text: the file's own text, where a dialect asks for it.
     """
 
     data: Mapping[str, Any] = field(repr=False)
     positions: Mapping[Path_, Position] = field(repr=False)
     file: str = ""
     syntax: str = "TOML"
+    text: str = field(default="", repr=False)
 
     def line(self, path: Path_) -> int | None:
         """The line of a key path, or of the nearest table around it."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import ChainMap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from k3check.config import dialects, source
-from k3check.config.dialects.base import Found
+from k3check.config.dialects.base import Found, Value
 from k3check.config.document import dotted
 from k3check.config.references import Context, resolve
 from k3check.errors import UsageError
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from k3check.config.dialects.base import Dialect, Layer, Reading, Value
+    from k3check.config.dialects.base import Dialect, Layer, Reading
     from k3check.config.document import Document
 
 # What a client's user means to set once; and where a reference is worth flagging.
 ENDPOINT = ("api.base_url", "api.api_key", "model.name")
+HEADERS = "api.headers"
 _VERSIONED = re.compile(r"/v\d")
+_WEAKEST = -9
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,22 @@ def read_file(path: Path, name: str | Path, seen: list[str]) -> File:
     return File(path, document, dialect, reading, (*bom, *reading.notes))
 
 
-def gather(
-    main: File, cwd: Path, env: Mapping[str, str], seen: list[str]
-) -> tuple[list[Found], list[Message]]:
+@dataclass(frozen=True)
+class Gathered:
+    """What a client's files and variables say together.
+
+    Attributes:
+        values: the weakest first.
+        notes: what is worth telling.
+        absent: by our key, why nothing sets it: a variable that is not set, say.
+    """
+
+    values: tuple[Found, ...]
+    notes: tuple[Message, ...]
+    absent: Mapping[str, Message]
+
+
+def gather(main: File, cwd: Path, env: Mapping[str, str], seen: list[str]) -> Gathered:
     """All values of a file and of what its client reads together with it.
 
     Args:
@@ -71,33 +86,38 @@ def gather(
         env: the environment.
         seen: the secrets that are known; resolved ones are added.
 
-    Returns:
-        The values, the weakest first; and what is worth telling.
     """
     notes: list[Message] = []
+    absent: dict[str, Message] = {}
     shell: dict[tuple[str, str, str], Value] = {}
     values: list[tuple[File, Value]] = []
     for file, keys in _files(main, cwd, env, seen, notes):
         notes += file.notes
+        absent |= {k: why for k, why in file.reading.absent.items() if not keys or k in keys}
         for item in file.reading.values:
-            if item.source in ("below", "above"):
+            if item.source in ("below", "above", "client"):
                 shell.setdefault((item.key, item.value, item.source), item)
             elif not keys or item.key in keys:
                 values.append((file, item))
-    found: list[Found] = []
+    found = _of_client(main, shell.values())
     found += _of_shell(shell.values(), "below", env)
     for file, item in values:
         made = _looked_up(file, item, env, notes)
-        if made is not None:
+        if isinstance(made, Message):
+            absent[item.key] = made
+        elif made is not None:
             found.append(made)
     found += _of_shell(shell.values(), "above", env)
     for one in found:
         if is_secret_path(one.item.key.split(".")):
             seen += known_secrets(str(one.value))
     found.sort(key=lambda one: one.item.rank)
+    found = main.dialect.resolve(_one_of_headers(found))
     notes += main.dialect.review(found)
     notes += [note for note in (_version(main, found), *disagreements(found)) if note is not None]
-    return found, notes
+    there = {one.item.key for one in found}
+    absent = {key: why for key, why in absent.items() if key not in there}
+    return Gathered(tuple(found), tuple(notes), absent)
 
 
 def _files(
@@ -119,6 +139,27 @@ def _files(
     return found or [(main, frozenset())]
 
 
+def _of_client(main: File, items: Iterable[Value]) -> list[Found]:
+    """What the client brings along: its API, its header, an address that it knows by itself."""
+    client, reading = main.reading.client, main.reading
+    found: list[Found] = []
+    if client is not None:
+        place, line = main.document.where(reading.client_at), main.document.line(reading.client_at)
+        name = dotted(reading.client_at)
+        given = {"link.protocol": str(client.wire), "link.auth": str(client.auth)}
+        for key, value in given.items():
+            if value == "auto":
+                continue
+            item = Value(key, value, reading.client_at, rank=_WEAKEST)
+            found.append(Found(item, value, main.document.file, name, line, place))
+    for item in items:
+        if item.source == "client":
+            tool = main.dialect.title.partition("'s ")[0]
+            item = replace(item, rank=_WEAKEST, rival=False)
+            found.append(Found(item, item.value, tool, tool, None, tool))
+    return found
+
+
 def _of_shell(items: Iterable[Value], which: str, env: Mapping[str, str]) -> list[Found]:
     found = []
     for item in items:
@@ -131,17 +172,22 @@ def _of_shell(items: Iterable[Value], which: str, env: Mapping[str, str]) -> lis
 
 def _looked_up(
     file: File, item: Value, env: Mapping[str, str], notes: list[Message]
-) -> Found | None:
-    """A value of a file, with its variable or its references looked up; None if not set."""
+) -> Found | Message | None:
+    """A value of a file, with its variable or its references looked up.
+
+    None if it is not set; the reason if that is one to tell in its place.
+    """
     document = file.document
     place, line, name = document.where(item.path), document.line(item.path), dotted(item.path)
     context = Context(ChainMap(dict(env), dict(file.reading.defines)), file.path.parent)
+    if isinstance(item.value, dict) and item.key == HEADERS:
+        headers = _headers(item, context, file.dialect.expands, place, notes)
+        return Found(replace(item, source="file"), headers, document.file, name, line, place)
     if item.source == "variable":
         variable = str(item.value)
         value = context.variable(variable)
         if value is None:
-            notes.append(Message("K3C-110", {"where": place, "variable": variable}))
-            return None
+            return Message("K3C-110", {"where": place, "variable": variable})
         return _via(file, item, value, (variable,))
     if not isinstance(item.value, str):
         return Found(item, item.value, document.file, name, line, place)
@@ -151,12 +197,46 @@ def _looked_up(
     secret = item.key == "api.api_key"
     context = Context(context.env, context.folder, expands)
     resolved = resolve(item.value, context, place, from_file=secret)
+    if item.key in ENDPOINT and resolved.unset is not None:
+        return resolved.unset
     notes += resolved.notes if item.key in ENDPOINT else ()
-    if not resolved.usable:
-        return None
+    if resolved.command:
+        return Message("K3C-116", {"where": place})
     if resolved.via:
         return _via(file, item, resolved.text, resolved.via)
     return Found(item, resolved.text, document.file, name, line, place)
+
+
+def _headers(
+    item: Value, context: Context, expands: tuple[str, ...], place: str, notes: list[Message]
+) -> dict[str, str]:
+    """Headers with their variables or references looked up; those that are not set are left out."""
+    found: dict[str, str] = {}
+    context = replace(context, expands=expands)
+    for name, given in item.value.items():
+        if item.source == "variable":
+            value = context.variable(str(given))
+            if value is None:
+                notes.append(Message("K3C-110", {"where": place, "variable": str(given)}))
+            else:
+                found[name] = value
+            continue
+        resolved = resolve(str(given), context, place)
+        notes += (*resolved.notes, *((resolved.unset,) if resolved.unset else ()))
+        if resolved.unset is None and not resolved.command:
+            found[name] = resolved.text
+    return found
+
+
+def _one_of_headers(found: list[Found]) -> list[Found]:
+    """All tables of headers as one, which takes the strongest one's place."""
+    some = [one for one in found if one.item.key == HEADERS]
+    if len(some) < 2:
+        return found
+    merged: dict[str, str] = {}
+    for one in some:
+        merged |= one.value
+    return [one for one in found if one.item.key != HEADERS] + [replace(some[-1], value=merged)]
 
 
 def _via(file: File, item: Value, value: Any, via: Sequence[str]) -> Found:
@@ -185,7 +265,8 @@ def disagreements(found: Sequence[Found]) -> list[Message]:
 
 def _version(main: File, found: Sequence[Found]) -> Message | None:
     """The note that a client appends its path to a base URL without a version."""
-    appends = main.reading.appends
+    client = main.reading.client
+    appends = client.path if client and client.wire != "anthropic" and not client.once else ""
     some = [one for one in found if one.item.key == "api.base_url"]
     if not appends or not some or not isinstance(some[-1].value, str):
         return None

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from k3check.config.client import Client
     from k3check.config.models import Config
 
 SEARCHED = ("k3check.toml", "config.toml", "settings.json", "pyproject.toml")
@@ -37,6 +38,8 @@ VARIABLES = {
 }
 # Other tools have files of these names too, so one that is not ours is passed over with a note.
 _SHARED_NAMES = ("config.toml", "settings.json")
+# A key that a command prints, that the client's own login holds, or that stands in a store of its.
+LOGINS = frozenset({"K3C-116", "K3C-150", "K3C-151"})
 # What is shown, and may hold a key that was written into it.
 _SHOWN = ("api.base_url", "model.name", "link.proxy")
 _MISSING = "K3C-001"
@@ -92,6 +95,9 @@ class Loaded:
         path: the file; None if there is none.
         dialect: the name of the file's dialect.
         origins: by dotted key: every leaf, and ``operators.NAME`` for each configured operator.
+        client: how the file's own client makes requests; None for k3check's way.
+        faults: what keeps that client from starting or asking.
+        absent: by dotted key, why nothing sets it.
         notes: contradictions of the released model and other things worth knowing.
         secrets: the values of all keys that were seen, to be removed from anything shown; not in
             the repr.
@@ -102,7 +108,21 @@ class Loaded:
     dialect: str | None = None
     origins: Mapping[str, Origin] = field(default_factory=dict)
     notes: tuple[Message, ...] = ()
+    client: Client | None = None
+    faults: tuple[Message, ...] = ()
+    absent: Mapping[str, Message] = field(default_factory=dict)
     secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All that is worth telling: what stops the client, what is not set, and the notes."""
+        return (*self.faults, *self.absent.values(), *self.notes)
+
+    @property
+    def login(self) -> Message | None:
+        """Where the client has its key from, if that is a right way without a key in a setting."""
+        why = self.absent.get("api.api_key")
+        return why if why is not None and why.code in LOGINS else None
 
 
 def load(
@@ -156,6 +176,7 @@ def _load(
     settings: dict[str, Setting] = {}
     stacks: dict[str, list[Origin]] = {}
     values: dict[str, list[tuple[str, Any]]] = {}
+    absent: Mapping[str, Message] = {}
 
     def put(target: str, value: Any, origin: Origin, where: str) -> None:
         if target in _SHOWN and isinstance(value, str):
@@ -167,9 +188,10 @@ def _load(
     if file is not None:
         if file.reading.problems:
             raise combined(file.reading.problems)
-        found, more = gather(file, cwd, env, seen)
-        notes += more
-        for one in found:
+        gathered = gather(file, cwd, env, seen)
+        notes += gathered.notes
+        absent = gathered.absent
+        for one in gathered.values:
             origin = Origin(one.where, one.name, one.line)
             put(one.item.key, one.value, origin, one.place)
     for variable, target in VARIABLES.items():
@@ -213,6 +235,9 @@ def _load(
         dialect=file.dialect.name if file else None,
         origins=origins,
         notes=tuple(notes),
+        client=file.reading.client if file else None,
+        faults=file.reading.faults if file else (),
+        absent={key: why for key, why in absent.items() if key not in settings},
         secrets=tuple(dict.fromkeys(seen)),
     )
 

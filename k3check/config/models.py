@@ -40,6 +40,9 @@ def _known_operator(name: str) -> str:
 OperatorName: TypeAlias = Annotated[
     str, AfterValidator(_known_operator), Field(json_schema_extra={"enum": list(OPERATORS)})
 ]
+HeaderName: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$")
+]
 Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
@@ -67,6 +70,10 @@ class ApiConfig(_Section):
     timeout_seconds: Seconds = Field(default=120.0, description="Deadline of one request.")
     max_retries: int = Field(default=3, ge=0, le=100, description="Retries of what can heal.")
     provider: Text | None = Field(default=None, description="The provider's name; shown only.")
+    headers: dict[HeaderName, Annotated[str, Field(max_length=4096)]] = Field(
+        default={},
+        description="Sent along with every request: what a gateway routes by, for example.",
+    )
 
 
 class ModelConfig(_Section):

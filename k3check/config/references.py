@@ -65,13 +65,15 @@ class Resolved:
         text: the text; a reference that cannot be resolved stays in it as it is written.
         via: the variables and files that it comes from.
         notes: what could not be resolved, and what the client does not expand.
-        usable: false where what is left is a command or a template, which nobody may send.
+        unset: the first variable that is not set, as a message; the text is no value then.
+        command: whether a command makes the text, which is not run.
     """
 
     text: str = field(repr=False)
     via: tuple[str, ...] = ()
     notes: tuple[Message, ...] = ()
-    usable: bool = True
+    unset: Message | None = None
+    command: bool = False
 
 
 def resolve(text: str, context: Context, where: str, *, from_file: bool = False) -> Resolved:
@@ -86,6 +88,8 @@ def resolve(text: str, context: Context, where: str, *, from_file: bool = False)
     """
     via: list[str] = []
     notes: list[Message] = []
+    unset: list[Message] = []
+    command = False
 
     def variable(match: re.Match[str]) -> str:
         name = match[1].strip()
@@ -93,9 +97,18 @@ def resolve(text: str, context: Context, where: str, *, from_file: bool = False)
         if value is None and match.re.groups > 1 and match[2] is not None:
             return match[2]
         if value is None:
-            notes.append(Message("K3C-110", {"where": where, "variable": name}))
+            unset.append(Message("K3C-110", {"where": where, "variable": name}))
             return match[0]
         via.append(name)
+        return value
+
+    def secret(match: re.Match[str]) -> str:
+        value = context.variable(match[1])
+        if value is None:
+            # The tool looks at stores of its own besides variables.
+            unset.append(Message("K3C-151", {"where": where, "store": "the tool's secrets"}))
+            return match[0]
+        via.append(match[1])
         return value
 
     def file(match: re.Match[str]) -> str:
@@ -109,13 +122,13 @@ def resolve(text: str, context: Context, where: str, *, from_file: bool = False)
 
     for form in _present(text):
         if form == COMMAND and form in context.expands:
-            notes.append(Message("K3C-116", {"where": where}))
+            command = True
         elif form not in context.expands:
             notes.append(Message("K3C-112", {"where": where, "form": form}))
         else:
-            text = _substituted(text, form, file if form == FILE else variable)
-    left = any(_FORMS[form].search(text) for form in (COMMAND, SECRETS) if form in context.expands)
-    return Resolved(text, tuple(via), tuple(notes), not left)
+            by = file if form == FILE else secret if form == SECRETS else variable
+            text = _substituted(text, form, by)
+    return Resolved(text, tuple(via), tuple(notes), unset[0] if unset else None, command)
 
 
 _KEYS_ONLY = "only keys are read from files"

@@ -81,7 +81,7 @@ def to_json(loaded: Loaded) -> dict[str, Any]:
         "values": values,
         "notes": [
             {"code": note.code, "values": masked(dict(note.values), (), loaded.secrets)}
-            for note in loaded.notes
+            for note in loaded.messages
         ],
     }
 

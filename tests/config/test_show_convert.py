@@ -17,7 +17,7 @@ from k3check.config import init, schema, show
 from k3check.config.convert import convert
 from k3check.config.describe import keys
 from k3check.config.load import Loaded, Override, load
-from k3check.config.models import Config
+from k3check.config.models import Config, LinkConfig
 from k3check.errors import UsageError
 from tests.config.support import ARTICLES, Loader
 
@@ -65,7 +65,7 @@ def test_convert_leaves_out_every_secret_and_says_so(loaded: Loader) -> None:
 
 def test_convert_of_a_file_with_a_key_alone_still_loads(loaded: Loader) -> None:
     converted = convert(loaded('{"OPENAI_API_KEY": "sk-abcdef"}', "auth.json"))
-    assert loaded(converted).config == Config()
+    assert loaded(converted).config == Config(link=LinkConfig(protocol="responses"))
 
 
 def test_convert_keeps_empty_operators_and_options(loaded: Loader) -> None:

@@ -143,13 +143,13 @@ def key_of(loaded: Loaded) -> str | None:
 
 
 def codes(loaded: Loaded) -> list[str]:
-    for note in loaded.notes:
+    for note in loaded.messages:
         for lang in hints.LANGUAGES:
             texts = hints.title(note.code, lang, note.values)
             texts += hints.fix(note.code, lang, note.values)
             # A placeholder without a value would show in angle brackets.
             assert "<" not in texts, note
-    return [note.code for note in loaded.notes]
+    return [note.code for note in loaded.messages]
 
 
 @pytest.mark.parametrize("dialect", FILES)
@@ -203,14 +203,14 @@ def test_codex_key_by_variable(loaded: Loader) -> None:
     origin = result.origins["api.api_key"]
     assert str(origin) == "config.toml:7  model_providers.gw.env_key -> GW_API_KEY"
     assert result.config.api.max_retries == 4
-    assert result.config.link.auth == "bearer"
+    assert result.config.link.auth == "auto"  # a bearer, as for every API but Anthropic's
     assert codes(result) == []
 
 
 def test_codex_variable_is_not_set(loaded: Loader) -> None:
     result = loaded(CODEX)
     assert key_of(result) is None
-    (note,) = result.notes
+    note = result.absent["api.api_key"]
     assert note.code == "K3C-110"
     assert note.values == {
         "where": "config.toml:7  model_providers.gw.env_key", "variable": "GW_API_KEY",
@@ -227,8 +227,9 @@ def test_codex_variable_is_not_set(loaded: Loader) -> None:
         ('env_key = "GW_API_KEY"', f'env_key = "{CANARY}"', "K3L-059"),
         ("request_max_retries = 4", "requires_openai_auth = true", "K3C-119"),
         ("request_max_retries = 4", 'api_kee = "x"', "K3C-117"),
-        ("request_max_retries = 4", 'http_headers = { "X-T" = "1" }', "K3C-127"),
-        ("request_max_retries = 4", 'auth = { command = "vault" }', "K3C-116"),
+        ("request_max_retries = 4", 'query_params = { "v" = "1" }', "K3C-127"),
+        ('env_key = "GW_API_KEY"', 'auth = { command = "vault" }', "K3C-116"),
+        ('env_key = "GW_API_KEY"', "", "K3C-153"),
         ("https://gw.example/v1", "https://gw.example/api", "K3C-125"),
         ("request_max_retries = 4", "[model_providers.two]\nname = 'x'", "K3C-114"),
     ],
@@ -434,8 +435,9 @@ def test_kimi_code_table_of_variables_gives_way(loaded: Loader) -> None:
 
 def test_continue_unset_secret_is_flagged_and_not_sent(loaded: Loader) -> None:
     result = loaded(CONTINUE, "config.yaml")
-    assert codes(result) == ["K3C-110"]
-    assert result.notes[0].values["where"] == "config.yaml:9  models[0].apiKey"
+    # Continue looks at stores of its own besides variables.
+    assert codes(result) == ["K3C-151"]
+    assert result.absent["api.api_key"].values["where"] == "config.yaml:9  models[0].apiKey"
     assert key_of(result) is None
 
 
@@ -670,7 +672,8 @@ def test_references(
     context = Context({"A": "1", "B": "2", "E": ""}, Path("/nonexistent"), forms)
     resolved = resolve(text, context, "here")
     assert (resolved.text, resolved.via) == (result, via)
-    assert [note.code for note in resolved.notes] == expected
+    told = [*resolved.notes, *([resolved.unset] if resolved.unset else [])]
+    assert [note.code for note in told] == expected
 
 
 def test_a_reference_has_no_line_to_edit(loaded: Loader) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from k3check.config.client import Client
     from k3check.config.document import Document, Path_
     from k3check.config.source import Source
     from k3check.errors import UsageError
@@ -43,8 +44,9 @@ class Value:
         key: our dotted key.
         value: the value; for another ``source`` than the file, a variable's name.
         path: the file's own key path.
-        source: ``file``; ``variable`` that the file names (Codex's ``env_key``); or the shell's
-            variable that the client reads besides its files, ``below`` or ``above`` them.
+        source: ``file``; ``variable`` that the file names (Codex's ``env_key``); the shell's
+            variable that the client reads besides its files, ``below`` or ``above`` them; or
+            ``client`` for what the client has by itself where nothing is set.
         instead: what a variable of the shell sets by being there at all; None for its value.
         rank: the client's order among its own keys, whichever of its files they stand in; higher
             ranks win.
@@ -54,7 +56,7 @@ class Value:
     key: str
     value: Any = field(repr=False)
     path: Path_
-    source: Literal["file", "variable", "below", "above"] = "file"
+    source: Literal["file", "variable", "below", "above", "client"] = "file"
     instead: str | None = None
     rank: int = 0
     rival: bool = True
@@ -105,7 +107,11 @@ class Reading:
         problems: unknown keys and misplaced tables.
         notes: what a user of this dialect should know.
         defines: variables that the file itself defines, for references.
-        appends: what the client appends to the base URL as it stands, if it does.
+        client: how the file's client makes requests of it; None where the file is of no client
+            in particular: then k3check's own way is taken, with exactly one /v1.
+        client_at: the key path that decides on it.
+        faults: what keeps the client itself from starting or asking.
+        absent: by our key, why the file does not set it, or what else the client does for it.
         released: whether values are compared with those of the released model.
     """
 
@@ -114,7 +120,10 @@ class Reading:
     problems: tuple[UsageError, ...] = ()
     notes: tuple[Message, ...] = ()
     defines: Mapping[str, str] = field(default_factory=dict, repr=False)
-    appends: str = ""
+    client: Client | None = None
+    client_at: Path_ = ()
+    faults: tuple[Message, ...] = ()
+    absent: Mapping[str, Message] = field(default_factory=dict)
     released: bool = True
 
 
@@ -143,8 +152,11 @@ class Dialect:
             :mod:`k3check.config.references`).
         layers: the files that its client reads together with this one, itself included, the
             weakest first; empty for the file alone.
+        resolve: a last change of all layers' values together: aliases that the client follows.
         review: notes on all layers' values together.
         speaks: the API that its client speaks, for the documents.
+        clients: the ways in which its client makes requests, for the documents; none for k3check's
+            own way.
         precedence: which of its sources wins, for the documents.
     """
 
@@ -161,8 +173,10 @@ class Dialect:
     comments: bool = False
     expands: tuple[str, ...] = ()
     layers: Callable[[Path, Document, Mapping[str, str]], tuple[Layer, ...]] = _no_layers
+    resolve: Callable[[list[Found]], list[Found]] = lambda found: found
     review: Callable[[Sequence[Found]], tuple[Message, ...]] = lambda _found: ()
     speaks: str = "chat completions"
+    clients: tuple[Client, ...] = ()
     precedence: str = "the file alone"
 
 

@@ -5,14 +5,21 @@ settings, the file of ``--settings``, the project's ``settings.local.json`` and 
 the user's ``settings.json``, the shell. A file outside a ``.claude`` folder is taken as that of
 ``--settings``. Source: code.claude.com, "settings" and "llm-gateway-connect"; that the ``env``
 table overrides the shell was measured by others on version 2.1.304.
+
+The client uses Anthropic's library, so /v1/messages is appended to ANTHROPIC_BASE_URL as it stands.
+ANTHROPIC_AUTH_TOKEN is sent as a bearer, ANTHROPIC_API_KEY as x-api-key. The aliases opus, sonnet,
+haiku and opusplan become the models of ANTHROPIC_DEFAULT_*_MODEL, and a mark such as [1m] behind a
+model's name is for the client alone (code.claude.com, "model-config").
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.client import sdk
 from k3check.config.dialects.base import Layer, Reading, Value, table, table_dialect
 from k3check.model import Message
 
@@ -35,8 +42,20 @@ VARIABLES = (
     ("ANTHROPIC_MODEL", "model.name", 1),
     ("ANTHROPIC_SMALL_FAST_MODEL", "client.background_model", 0),
     ("ANTHROPIC_DEFAULT_HAIKU_MODEL", "client.background_model", 1),
+    ("ANTHROPIC_DEFAULT_OPUS_MODEL", "alias.opus", 0),
+    ("ANTHROPIC_DEFAULT_SONNET_MODEL", "alias.sonnet", 0),
+    ("ANTHROPIC_CUSTOM_HEADERS", "api.headers", 0),
     ("API_TIMEOUT_MS", "api.timeout_seconds", 0),
 )
+CLIENT = sdk("Claude Code", "anthropic")
+# Which model an alias stands for while no plan is made; a mark of the window may follow.
+_ALIASES = {
+    "opus": "alias.opus",
+    "sonnet": "alias.sonnet",
+    "opusplan": "alias.sonnet",
+    "haiku": "client.background_model",
+}
+_MARK = re.compile(r"\[\d+m\]\Z", re.IGNORECASE)
 _AUTH = {"ANTHROPIC_API_KEY": "x-api-key", "ANTHROPIC_AUTH_TOKEN": "bearer"}
 _RANKS = {name: rank for name, _, rank in VARIABLES}
 _FIELDS: dict[str, str | None] = {
@@ -73,14 +92,16 @@ def from_variables(document: Document, items: Sequence[tuple[str, Any, Path_]]) 
             value = str(value)
         if name == "API_TIMEOUT_MS":
             value = _seconds(value)
+        if name == "ANTHROPIC_CUSTOM_HEADERS":
+            value = _headers(value)
         # Both headers are sent, so the two do not contradict each other.
         rival = name != "ANTHROPIC_API_KEY"
         values.append(Value(keys[name], value, path, rank=_RANKS[name], rival=rival))
         if name in _AUTH:
             values.append(Value("link.auth", _AUTH[name], path, rank=_RANKS[name]))
     for name, key, rank in VARIABLES:
-        # A number needs another unit, which a variable of the shell cannot be given here.
-        if name == "API_TIMEOUT_MS":
+        # These need another form, which a variable of the shell cannot be given here.
+        if name in ("API_TIMEOUT_MS", "ANTHROPIC_CUSTOM_HEADERS"):
             continue
         rival = name != "ANTHROPIC_API_KEY"
         values.append(Value(key, name, (), source="below", rank=rank, rival=rival))
@@ -88,7 +109,15 @@ def from_variables(document: Document, items: Sequence[tuple[str, Any, Path_]]) 
             values.append(
                 Value("link.auth", name, (), source="below", instead=_AUTH[name], rank=rank)
             )
-    return Reading(tuple(values), notes=tuple(notes))
+    return Reading(tuple(values), notes=tuple(notes), client=CLIENT)
+
+
+def _headers(raw: Any) -> Any:
+    """The client's variable is a text of lines ``Name: value``."""
+    if not isinstance(raw, str):
+        return raw
+    pairs = (line.partition(":") for line in raw.splitlines() if ":" in line)
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _seconds(raw: Any) -> Any:
@@ -103,14 +132,42 @@ def finish(document: Document, reading: Reading) -> Reading:
     env = table(document.data, "env")
     variables = from_variables(document, [(n, v, ("env", n)) for n, v in env.items()])
     other = [value for value in reading.values if value.path[0] != "env"]
-    protocol = Value("link.protocol", "anthropic", ("env",) if env else ())
     notes = list(variables.notes)
     if "agent" in document.data:
         notes.append(Message("K3C-048", {"key": "agent", "where": document.where(("agent",))}))
-    if "apiKeyHelper" in document.data:
-        notes.append(Message("K3C-116", {"where": document.where(("apiKeyHelper",))}))
-    values = (*other, *variables.values, protocol)
-    return replace(reading, values=values, notes=(*reading.notes, *notes))
+    helper = Message("K3C-116", {"where": document.where(("apiKeyHelper",))})
+    return replace(
+        variables,
+        values=(*other, *variables.values),
+        notes=(*reading.notes, *notes),
+        client_at=("env",) if env else (),
+        absent={"api.api_key": helper} if document.data.get("apiKeyHelper") else {},
+    )
+
+
+def resolve(found: list[Found]) -> list[Found]:
+    """Follow the client's aliases of models, and leave out the mark of a window."""
+    by_key = {one.item.key: one for one in found}
+    kept = [one for one in found if not one.item.key.startswith("alias.")]
+    model = by_key.get("model.name")
+    if model is None or not isinstance(model.value, str):
+        return kept
+    name = _MARK.sub("", model.value.strip())
+    target = by_key.get(_ALIASES.get(name.casefold(), ""))
+    if target is not None and isinstance(target.value, str):
+        meant = replace(
+            target,
+            item=replace(target.item, key="model.name", rank=model.item.rank, rival=False),
+            value=_MARK.sub("", target.value.strip()),
+        )
+        # No rival either: the alias and what it stands for say the same.
+        alias = replace(model, item=replace(model.item, rival=False))
+        return [alias if one is model else one for one in kept] + [meant]
+    if name != model.value:
+        # Nobody may write the shorter name into the file: the mark is right there.
+        plain = replace(model, value=name, line=None, where=model.place.split("  ")[0])
+        return [plain if one is model else one for one in kept]
+    return kept
 
 
 def review(found: Sequence[Found]) -> tuple[Message, ...]:
@@ -148,7 +205,9 @@ DIALECT = table_dialect(
     open_=True,
     finish=finish,
     layers=layers,
+    resolve=resolve,
     review=review,
+    clients=(CLIENT,),
     speaks="messages",
     precedence="managed > `--settings` > `.claude/settings.local.json` > `.claude/settings.json` > "
     "`~/.claude/settings.json` > shell; `ANTHROPIC_AUTH_TOKEN` before `ANTHROPIC_API_KEY`",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from k3check.config.dialects import claude_code
-from k3check.config.dialects.base import Dialect, Reading, Value
+from k3check.config.dialects.base import Dialect, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,8 +29,7 @@ def read(document: Document) -> Reading:
         if isinstance(entry, dict) and isinstance(entry.get("name"), str)
     ]
     reading = claude_code.from_variables(document, items)
-    protocol = Value("link.protocol", "anthropic", (KEY,))
-    return replace(reading, values=(*reading.values, protocol))
+    return replace(reading, client_at=(KEY,))
 
 
 DIALECT = Dialect(
@@ -42,7 +41,9 @@ DIALECT = Dialect(
     evidence=lambda _data: (KEY,),
     syntaxes=("JSON",),
     comments=True,
+    resolve=claude_code.resolve,
     review=claude_code.review,
+    clients=(claude_code.CLIENT,),
     speaks="messages",
     precedence="the list > shell",
 )

@@ -1,10 +1,15 @@
-"""Cline's settings for its provider "OpenAI Compatible"."""
+"""Cline's settings for its provider "OpenAI Compatible".
+
+The official library, which takes the base as it stands (cline/cline
+src/core/api/providers/openai.ts).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.config.dialects.base import Reading, Value, table_dialect
+from k3check.config.client import sdk
+from k3check.config.dialects.base import Reading, table_dialect
 from k3check.config.pick import text
 from k3check.model import Message
 
@@ -13,6 +18,7 @@ if TYPE_CHECKING:
 
     from k3check.config.document import Document
 
+CLIENT = sdk("Cline")
 _OWN = ("openAiBaseUrl", "openAiApiKey", "openAiModelId", "actModeOpenAiModelId")
 _PROVIDERS = ("actModeApiProvider", "apiProvider")
 
@@ -30,9 +36,7 @@ def finish(document: Document, reading: Reading) -> Reading:
         if text(document.data, key) not in ("", "openai")
     ]
     own = next(key for key in _OWN if key in document.data)
-    values = (*reading.values, Value("link.protocol", "openai", (own,)))
-    # The client asks the official library, which takes the base as it stands.
-    return Reading(values, notes=tuple(notes[:1]), appends="/chat/completions")
+    return Reading(reading.values, notes=tuple(notes[:1]), client=CLIENT, client_at=(own,))
 
 
 DIALECT = table_dialect(
@@ -45,9 +49,11 @@ DIALECT = table_dialect(
         "openAiModelId": "model.name",
         "actModeOpenAiModelId": "model.name",
         "requestTimeoutMs": None,
+        "openAiHeaders": "api.headers",
     },
     recognise=recognise,
     open_=True,
     finish=finish,
     syntaxes=("JSON",),
+    clients=(CLIENT,),
 )

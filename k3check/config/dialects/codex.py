@@ -1,14 +1,16 @@
 """Codex's ``config.toml``: the provider that ``model_provider`` names.
 
 Source: openai/codex codex-rs/model-provider-info. The key comes from the variable that ``env_key``
-names, else from ``experimental_bearer_token``, else from ``auth.json`` beside the file where the
-provider says ``requires_openai_auth``.
+names, else from ``experimental_bearer_token``, else from ``auth.json`` beside the file (written by
+``codex login``) where the provider says ``requires_openai_auth``. /responses is appended to
+``base_url`` as it stands (codex-rs/codex-api/src/provider.rs, url_for_path).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.client import sdk
 from k3check.config.dialects.base import Dialect, Layer, Reading, Value, table
 from k3check.config.pick import picked, several, text
 from k3check.masking.settings import VARIABLE
@@ -28,10 +30,15 @@ _KNOWN = frozenset(
         "experimental_bearer_token", "auth",
     }
 )  # fmt: skip
-_FIELDS = (("base_url", "api.base_url"), ("request_max_retries", "api.max_retries"))
+_FIELDS = (
+    ("base_url", "api.base_url"),
+    ("request_max_retries", "api.max_retries"),
+    ("http_headers", "api.headers"),
+)
 # Sent by the client with every request, and not by us.
-_EXTRA = ("query_params", "http_headers", "env_http_headers")
+_EXTRA = ("query_params",)
 _BUILT_IN = "openai"
+CLIENT = sdk("Codex", "responses")
 
 
 def recognise(data: Mapping[str, Any]) -> bool:
@@ -61,20 +68,26 @@ def read(document: Document) -> Reading:
     provider = table(providers, name)
     at: Path_ = ("model_providers", name)
     notes: list[Message | None] = []
+    faults: list[Message] = []
     values: list[Value] = []
     for path in ((), _profile(data)):
         model = text(data, *(str(part) for part in path), "model")
         if model and (path or not values):
             values.append(Value("model.name", model, (*path, "model"), rival=False))
     if not provider and name != _BUILT_IN:
-        notes.append(Message("K3L-058", {"provider": name}))
+        faults.append(Message("K3L-058", {"provider": name}))
     if name == _BUILT_IN and provider:
         notes.append(Message("K3C-118", {"where": document.where(at), "name": name}))
     values += picked(provider, at, _FIELDS)
-    values += _key(document, provider, at, notes)
+    if isinstance(provider.get("env_http_headers"), dict):
+        path = (*at, "env_http_headers")
+        values.append(Value("api.headers", provider["env_http_headers"], path, source="variable"))
+    values += _key(document, provider, at, notes, faults)
     if text(provider, "wire_api") == "chat":
-        notes.append(Message("K3L-064"))
-    notes += [
+        faults.append(Message("K3L-064"))
+    if name == _BUILT_IN and not provider:
+        values.append(Value("api.base_url", "https://api.openai.com/v1", (), source="client"))
+    faults += [
         Message("K3C-117", {"where": document.where((*at, field)), "key": field})
         for field in provider
         if field not in _KNOWN
@@ -84,16 +97,37 @@ def read(document: Document) -> Reading:
         where = document.where((*at, extra[0]))
         notes.append(Message("K3C-127", {"where": where, "keys": ", ".join(extra)}))
     notes.append(several(document, chosen_at, name, list(providers)) if provider else None)
-    values += [
-        Value("link.protocol", "responses", at),
-        Value("link.auth", "bearer", at),
-    ]
-    kept = tuple(note for note in notes if note is not None)
-    return Reading(tuple(values), notes=kept, appends="/responses")
+    return Reading(
+        tuple(values),
+        notes=tuple(note for note in notes if note is not None),
+        client=CLIENT,
+        client_at=at,
+        faults=tuple(faults),
+        absent=_keyless(document, provider, name, at),
+    )
+
+
+def _keyless(
+    document: Document, provider: Mapping[str, Any], name: str, at: Path_
+) -> dict[str, Message]:
+    """Why the provider has no key, where none of its fields names one."""
+    where = document.where(at)
+    if text(provider, "env_key") or (not provider and name != _BUILT_IN):
+        return {}
+    if isinstance(provider.get("auth"), dict):
+        return {"api.api_key": Message("K3C-116", {"where": document.where((*at, "auth"))})}
+    if provider.get("requires_openai_auth") is True or not provider:
+        login = {"where": where, "client": "Codex", "login": "codex login"}
+        return {"api.api_key": Message("K3C-150", login)}
+    return {"api.api_key": Message("K3C-153", {"where": where})}
 
 
 def _key(
-    document: Document, provider: Mapping[str, Any], at: Path_, notes: list[Message | None]
+    document: Document,
+    provider: Mapping[str, Any],
+    at: Path_,
+    notes: list[Message | None],
+    faults: list[Message],
 ) -> list[Value]:
     values = []
     if text(provider, "experimental_bearer_token"):
@@ -107,12 +141,10 @@ def _key(
             path = (*at, "env_key")
             values.append(Value("api.api_key", variable, path, source="variable", rank=2))
         else:
-            notes.append(Message("K3L-059"))
+            faults.append(Message("K3L-059"))
         if provider.get("requires_openai_auth") is True:
             where = document.where((*at, "requires_openai_auth"))
             notes.append(Message("K3C-119", {"where": where}))
-    if isinstance(provider.get("auth"), dict):
-        notes.append(Message("K3C-116", {"where": document.where((*at, "auth"))}))
     return values
 
 
@@ -135,6 +167,7 @@ DIALECT = Dialect(
     evidence=lambda data: [k for k in data if k in ("model_providers", "model_provider")],
     layers=layers,
     speaks="responses",
+    clients=(CLIENT,),
     precedence="`env_key`'s variable > `experimental_bearer_token` > `auth.json` beside it (with "
     "`requires_openai_auth`); the active profile before the top",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.dialects import codex
 from k3check.config.dialects.base import Reading, table_dialect
 from k3check.model import Message
 
@@ -30,6 +31,8 @@ def fits(document: Document) -> bool:
 
 def finish(document: Document, reading: Reading) -> Reading:
     """Say what Codex itself does with the file; the endpoint is asked as Codex would."""
+    if _REAL & set(document.data):
+        return _of_codex(document, reading)
     ignored = [value for value in reading.values if value.key in ("api.base_url", "model.name")]
     if not ignored:
         return reading
@@ -41,6 +44,22 @@ def finish(document: Document, reading: Reading) -> Reading:
         },
     )
     return replace(reading, notes=(*reading.notes, note))
+
+
+def _of_codex(document: Document, reading: Reading) -> Reading:
+    """The client's own file: it holds a key or a login, and names no endpoint."""
+    first = next(key for key in document.data if key in _REAL)
+    where = document.where((first,))
+    login = {"where": where, "client": "Codex", "login": "codex login"}
+    return replace(
+        reading,
+        client=codex.CLIENT,
+        client_at=(first,),
+        absent={
+            "api.base_url": Message("K3C-154", {"where": where}),
+            "api.api_key": Message("K3C-150", login),
+        },
+    )
 
 
 DIALECT = table_dialect(
@@ -60,4 +79,5 @@ DIALECT = table_dialect(
     fits=fits,
     finish=finish,
     speaks="responses",
+    clients=(codex.CLIENT,),
 )

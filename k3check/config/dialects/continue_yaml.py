@@ -1,9 +1,15 @@
-"""Continue's ``config.yaml``, and its older ``config.json`` of nearly the same shape."""
+"""Continue's ``config.yaml``, and its older ``config.json`` of nearly the same shape.
+
+A slash is added to ``apiBase`` and the API's path resolved against it: chat/completions for
+OpenAI's form, messages for Anthropic's, whose own default base ends in /v1/ (continuedev/continue
+core/llm/llms/OpenAI.ts, Anthropic.ts, Moonshot.ts).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.client import Client
 from k3check.config.dialects.base import Dialect, Reading, Value, table
 from k3check.config.pick import picked, preferred, several, text
 from k3check.config.references import SECRETS
@@ -14,10 +20,19 @@ if TYPE_CHECKING:
 
     from k3check.config.document import Document, Path_
 
-_WIRES = {
-    "openai": ("openai", "/chat/completions"),
-    "moonshot": ("openai", "/chat/completions"),
-    "anthropic": ("anthropic", "/messages"),
+_CHAT = Client("Continue")
+_CLIENTS = {
+    "openai": _CHAT,
+    "moonshot": _CHAT,
+    "openrouter": _CHAT,
+    "anthropic": Client("Continue with provider anthropic", "anthropic", "/messages"),
+}
+# The bases of those that need no apiBase.
+_BASES = {
+    "openai": "https://api.openai.com/v1/",
+    "moonshot": "https://api.moonshot.cn/v1/",
+    "openrouter": "https://openrouter.ai/api/v1/",
+    "anthropic": "https://api.anthropic.com/v1/",
 }
 _OPTIONS = (
     ("contextLength", "model.context_window"),
@@ -66,18 +81,17 @@ def read(document: Document) -> Reading:
         given = request["timeout"]
         seconds = given / 1000 if isinstance(given, int) and given is not True else given
         values.append(Value("api.timeout_seconds", seconds, (*at, "requestOptions", "timeout")))
-    if request.get("headers"):
-        where = document.where((*at, "requestOptions", "headers"))
-        notes.append(Message("K3C-127", {"where": where, "keys": "headers"}))
+    values += picked(request, (*at, "requestOptions"), (("headers", "api.headers"),))
     provider = text(entry, "provider")
-    wire, appends = _WIRES.get(provider, ("openai", "/chat/completions"))
-    if provider not in _WIRES:
+    if provider in _BASES:
+        values.append(Value("api.base_url", _BASES[provider], (), source="client"))
+    if provider not in _CLIENTS:
         where = document.where((*at, "provider"))
         notes.append(Message("K3C-122", {"where": where, "found": provider}))
     notes.append(several(document, at, name, list(models)))
-    values.append(Value("link.protocol", wire, at))
     kept = tuple(note for note in notes if note is not None)
-    return Reading(tuple(values), notes=kept, appends=appends)
+    client = _CLIENTS.get(provider, _CHAT)
+    return Reading(tuple(values), notes=kept, client=client, client_at=at)
 
 
 DIALECT = Dialect(
@@ -91,4 +105,5 @@ DIALECT = Dialect(
     comments=True,
     expands=(SECRETS,),
     speaks="by the model's provider",
+    clients=tuple(dict.fromkeys(_CLIENTS.values())),
 )

@@ -1,9 +1,16 @@
-"""Crush's ``crush.json``: providers, and the large and small model."""
+"""Crush's ``crush.json``: providers, and the large and small model.
+
+Providers of its catalogue need no base_url and no type (charmbracelet/catwalk
+internal/providers/configs/*.json, api_endpoint and type). OpenAI's library takes the base as it
+stands; for Anthropic's, an ending /v1 is left out and /v1/messages appended
+(charmbracelet/crush internal/agent/coordinator.go, charmbracelet/fantasy providers/anthropic).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.client import Client
 from k3check.config.dialects import kimi_code
 from k3check.config.dialects.base import Dialect, Reading, Value, table
 from k3check.config.pick import picked, preferred, several, text
@@ -15,17 +22,31 @@ if TYPE_CHECKING:
 
     from k3check.config.document import Document, Path_
 
-_WIRES = {
-    "openai": ("openai", "/chat/completions"),
-    "openai-compat": ("openai", "/chat/completions"),
-    "": ("openai", "/chat/completions"),
-    "anthropic": ("anthropic", ""),
+_CHAT = Client("Crush")
+_MESSAGES = Client("Crush with type anthropic", "anthropic", "/v1/messages", drops="/v1")
+_CLIENTS = {
+    "": _CHAT,
+    "openai": _CHAT,
+    "openai-compat": _CHAT,
+    "openrouter": _CHAT,
+    "anthropic": _MESSAGES,
+}
+# Of its catalogue those that serve Kimi's models: type, base, the variable of the key.
+_CATALOGUE = {
+    "moonshot": ("openai-compat", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
+    "kimi-coding": ("anthropic", "https://api.kimi.com/coding", "KIMI_CODING_API_KEY"),
+    "openrouter": ("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "groq": ("openai-compat", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "huggingface": ("openai-compat", "https://router.huggingface.co/v1", "HF_TOKEN"),
+    "openai": ("openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "anthropic": ("anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
 }
 
 _FIELDS = (
     ("base_url", "api.base_url"),
     ("api_key", "api.api_key"),
     ("extra_body", "client.extra_body"),
+    ("extra_headers", "api.headers"),
 )
 _SIZES = (
     ("context_window", "model.context_window"),
@@ -49,27 +70,33 @@ def read(document: Document) -> Reading:
     notes: list[Message | None] = []
     values: list[Value] = []
     name = text(large, "provider")
-    if name and name not in providers:
+    if name and name not in providers and name not in _CATALOGUE:
         place: Path_ = ("models", "large", "provider")
         values_ = {"where": document.where(place), "key": "provider", "name": name}
         notes.append(Message("K3C-124", values_))
-    if not table(providers, name):
+    if not table(providers, name) and name not in _CATALOGUE:
         name = preferred({n: p for n, p in providers.items() if isinstance(p, dict)})
     provider, at = table(providers, name), ("providers", name)
     values += picked(provider, at, _FIELDS)
     values += _model(provider, at, large)
-    kind = text(provider, "type")
-    if kind not in _WIRES:
+    known, base, variable = _CATALOGUE.get(name, ("", "", ""))
+    kind = text(provider, "type") or known
+    if kind not in _CLIENTS:
         where = document.where((*at, "type"))
         notes.append(Message("K3C-122", {"where": where, "found": kind}))
-    if provider.get("extra_headers"):
-        where = document.where((*at, "extra_headers"))
-        notes.append(Message("K3C-127", {"where": where, "keys": "extra_headers"}))
+    if base:
+        values.append(Value("api.base_url", base, (), source="client"))
+        values.append(Value("api.api_key", variable, (), source="below"))
     notes.append(several(document, at, name, list(providers)))
-    wire, appends = _WIRES.get(kind, ("openai", ""))
-    values.append(Value("link.protocol", wire, at))
     kept = tuple(note for note in notes if note is not None)
-    return Reading(tuple(values), notes=kept, appends=appends)
+    inside = {"where": document.where(("models",) if large else at), "client": "Crush"}
+    return Reading(
+        tuple(values),
+        notes=kept,
+        client=_CLIENTS.get(kind, _CHAT),
+        client_at=at,
+        absent={"model.name": Message("K3C-152", inside)},
+    )
 
 
 def _model(provider: Mapping[str, Any], at: Path_, large: Mapping[str, Any]) -> list[Value]:
@@ -101,4 +128,5 @@ DIALECT = Dialect(
     syntaxes=("JSON",),
     expands=(BARE, BRACED, COMMAND),
     speaks="by the provider's type",
+    clients=(_CHAT, _MESSAGES),
 )

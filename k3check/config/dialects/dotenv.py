@@ -7,12 +7,18 @@ another company's address.
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from dotenv.parser import parse_stream
+
+from k3check.config.client import Client, sdk
 from k3check.config.dialects.base import Dialect, Reading, Value
-from k3check.config.document import Document, Position
+from k3check.config.document import Document, Position, excerpt
+from k3check.config.problems import problem
 from k3check.config.references import BARE, BRACED
 from k3check.model import Message
 
@@ -30,8 +36,7 @@ class Family:
     Attributes:
         name: as messages call it.
         bases, keys, models: names, the weaker first.
-        wire: the API that it speaks.
-        appends: what is appended to the base as it stands.
+        client: how the libraries that read these make requests.
         current: the name that replaces the first of ``bases``, which only old tools read.
     """
 
@@ -39,9 +44,13 @@ class Family:
     bases: tuple[str, ...]
     keys: tuple[str, ...]
     models: tuple[str, ...]
-    wire: str = "openai"
-    appends: str = "/chat/completions"
+    client: Client = sdk("OpenAI's library")  # noqa: RUF009 - frozen
     current: str = ""
+
+    @property
+    def wire(self) -> str:
+        """The API that they speak."""
+        return self.client.wire
 
     def names(self) -> dict[str, str]:
         """Our key of each variable."""
@@ -68,8 +77,7 @@ FAMILIES = (
         ("ANTHROPIC_BASE_URL",),
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
         ("ANTHROPIC_MODEL",),
-        wire="anthropic",
-        appends="",
+        client=sdk("Anthropic's library", "anthropic"),
     ),
 )
 OURS = {
@@ -78,46 +86,54 @@ OURS = {
     "K3CHECK_MODEL": "model.name",
 }
 _KNOWN = frozenset(name for family in FAMILIES for name in family.names()) | frozenset(OURS)
-_LINE = re.compile(
-    r"[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*"
-    r"(?:\"(?P<double>(?:[^\"\\]|\\.)*)\"|'(?P<single>[^']*)'|(?P<bare>[^\n\"'][^\n]*)?)"
-    r"[ \t]*(?:#[^\n]*)?(?:\n|\Z)",
-    re.DOTALL,
-)
-_BLANK = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_BLANKS = re.compile(r"(?m)^[ \t]*(?:export[ \t]+)?[A-Za-z_]\w*(?:[ \t]+=|=[ \t]+\S)", re.ASCII)
 
 
 def parse(source: Source) -> Document | None:
-    """Read a text whose every line is an assignment or blank, one of them of an SDK's variable."""
-    text = source.text
+    """Read a text of assignments, one of them of an SDK's variable, with python-dotenv's parser.
+
+    Raises:
+        UsageError: a line of a file that is called ``.env`` is no assignment (K3C-160).
+    """
     data: dict[str, Any] = {}
     positions: dict[Path_, Position] = {}
-    at, line = 0, 1
-    while at < len(text):
-        match = _BLANK.match(text, at) or _LINE.match(text, at)
-        if match is None:
-            return None
-        if "name" in match.groupdict():
-            name = match["name"]
-            positions[(name,)] = Position(line, match.start("name") - at + 1)
-            data[name] = _value(match)
-        line += text.count("\n", at, match.end())
-        at = match.end()
+    broken: int | None = None
+    for binding in parse_stream(io.StringIO(source.text)):
+        line, text = binding.original.line, binding.original.string
+        if binding.key is None and not binding.error:
+            continue
+        # What stands before the assignment in the same piece: empty lines.
+        before = len(text) - len(text.lstrip())
+        line += text.count("\n", 0, before)
+        name = binding.key or ""
+        alone = binding.value is None and not _called(source.file)
+        if binding.error or alone or not _NAME.fullmatch(name):
+            broken = line if broken is None else broken
+            continue
+        column = text.index(name, before) - text.rfind("\n", 0, before)
+        positions[(name,)] = Position(line, column)
+        # A name alone is no value; the libraries leave it out.
+        data[name] = binding.value or ""
     if not _KNOWN & set(data):
         return None
-    return Document(data, positions, source.file, "env")
+    if broken is not None:
+        if not _called(source.file):
+            return None
+        place = Position(broken, 1)
+        raise problem(
+            "K3C-160",
+            where=f"{source.file}:{broken}",
+            detail=excerpt(source.text, place),
+            accepted="NAME=value, NAME=\"value\", a comment after #",
+        )
+    return Document(data, positions, source.file, "env", source.text)
 
 
-def _value(match: re.Match[str]) -> str:
-    if match["double"] is not None:
-        return _ESCAPE.sub(lambda m: _ESCAPES.get(m[1], m[1]), match["double"])
-    if match["single"] is not None:
-        # As python-dotenv reads it, whose references are expanded inside these quotes too.
-        return match["single"]
-    bare = match["bare"] or ""
-    return re.split(r"\s#", bare, maxsplit=1)[0].strip()
+def _called(file: str) -> bool:
+    """Whether a file's name says that it is one of variables."""
+    name = PurePath(file).name
+    return name.startswith(".env") or name.endswith(".env")
 
 
 def recognise(data: Mapping[str, Any]) -> bool:
@@ -136,12 +152,14 @@ def read(document: Document) -> Reading:
     ]
     values: list[Value] = []
     notes: list[Message] = []
-    appends = ""
+    client: Client | None = None
+    client_at: Path_ = ()
     if there:
         family = (whole or there)[0]
-        appends = family.appends
+        client = family.client
         values += _of_family(family, data)
         first = next(name for name in family.names() if data.get(name))
+        client_at = (first,)
         if family.current and data.get(family.bases[0]) and family.current not in data:
             legacy = {"legacy": family.bases[0], "variable": family.current}
             notes.append(Message("K3L-924", legacy))
@@ -152,7 +170,17 @@ def read(document: Document) -> Reading:
     # Ours win, as they do in the shell.
     values += [Value(key, data[n], (n,), rank=9) for n, key in OURS.items() if data.get(n)]
     defines = {name: value for name, value in data.items() if isinstance(value, str)}
-    return Reading(tuple(values), notes=tuple(notes), defines=defines, appends=appends)
+    spaced = _BLANKS.search(document.text)
+    if spaced is not None:
+        line = document.text.count("\n", 0, spaced.start()) + 1
+        notes.append(Message("K3C-161", {"where": f"{document.file}:{line}"}))
+    return Reading(
+        tuple(values),
+        notes=tuple(notes),
+        defines=defines,
+        client=client,
+        client_at=client_at,
+    )
 
 
 def _of_family(family: Family, data: Mapping[str, Any]) -> list[Value]:
@@ -164,8 +192,6 @@ def _of_family(family: Family, data: Mapping[str, Any]) -> list[Value]:
             if family.wire == "anthropic" and key == "api.api_key":
                 auth = "bearer" if name == "ANTHROPIC_AUTH_TOKEN" else "x-api-key"
                 values.append(Value("link.auth", auth, (name,), rank=rank))
-    first = next(name for name in family.names() if data.get(name))
-    values.append(Value("link.protocol", family.wire, (first,)))
     return values
 
 
@@ -180,6 +206,7 @@ DIALECT = Dialect(
     syntaxes=("env",),
     expands=(BRACED, BARE),
     speaks="chat completions; messages for ANTHROPIC_*",
+    clients=tuple(dict.fromkeys(family.client for family in FAMILIES)),
     precedence="the shell's variable of the same name > the file; `OPENAI_BASE_URL` before "
     "`OPENAI_API_BASE`, `ANTHROPIC_AUTH_TOKEN` before `ANTHROPIC_API_KEY`",
 )

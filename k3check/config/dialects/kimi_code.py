@@ -2,7 +2,9 @@
 
 The model that ``default_model`` names leads to its provider. The new client does not look at the
 shell's variables; the older one (in a folder ``.kimi``) lets KIMI_API_KEY and KIMI_BASE_URL win
-(MoonshotAI/kimi-cli#2641).
+(MoonshotAI/kimi-cli#2641). Both use the official libraries (MoonshotAI/kimi-cli
+packages/kosong/src/kosong/chat_provider). A provider with a table ``oauth`` signs in by itself
+(``/login``), and then its ``api_key`` is empty.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.client import sdk
 from k3check.config.dialects.base import Dialect, Reading, Value, table
 from k3check.config.pick import picked, several, text
 from k3check.model import Message
@@ -19,20 +22,24 @@ if TYPE_CHECKING:
 
     from k3check.config.document import Document, Path_
 
-# The provider's type: the API it speaks, and what is appended to the base URL as it stands.
-_WIRES = {
-    "kimi": ("openai", "/chat/completions"),
-    "openai": ("openai", "/chat/completions"),
-    "openai_legacy": ("openai", "/chat/completions"),
-    "openai_responses": ("responses", "/responses"),
-    "anthropic": ("anthropic", ""),
+_CHAT = sdk("Kimi Code")
+_CLIENTS = {
+    "kimi": _CHAT,
+    "openai": _CHAT,
+    "openai_legacy": _CHAT,
+    "openai_responses": sdk("Kimi Code with type openai_responses", "responses"),
+    "anthropic": sdk("Kimi Code with type anthropic", "anthropic"),
 }
 _MODEL = (
     ("model", "model.name"),
     ("max_context_size", "model.context_window"),
     ("max_output_size", "model.max_output_tokens"),
 )
-_ENDPOINT = (("base_url", "api.base_url"), ("api_key", "api.api_key"))
+_ENDPOINT = (
+    ("base_url", "api.base_url"),
+    ("api_key", "api.api_key"),
+    ("custom_headers", "api.headers"),
+)
 _OTHER_WIRES = ("google-genai", "vertexai", "gemini")
 _OWN_TYPES = frozenset({"kimi", "openai_legacy", "openai_responses", "google-genai"})
 
@@ -73,16 +80,24 @@ def read(document: Document) -> Reading:
     values += picked(model, ("models", alias), _MODEL)
     provider, at = table(providers, name), ("providers", name)
     kind = text(provider, "type") or "kimi"
-    wire, appends = _WIRES.get(kind, ("openai", ""))
     if kind in _OTHER_WIRES:
         where = document.where((*at, "type"))
         notes.append(Message("K3C-122", {"where": where, "found": kind}))
     values += _endpoint(document, provider, at)
     if provider:
         notes.append(several(document, at, name, list(providers)))
-        values.append(Value("link.protocol", wire, at))
-    kept = tuple(note for note in notes if note is not None)
-    return Reading(tuple(values), notes=kept, appends=appends)
+    absent = {}
+    if table(provider, "oauth"):
+        where = document.where((*at, "oauth"))
+        login = {"where": where, "client": "Kimi Code", "login": "/login"}
+        absent["api.api_key"] = Message("K3C-150", login)
+    return Reading(
+        tuple(values),
+        notes=tuple(note for note in notes if note is not None),
+        client=_CLIENTS.get(kind, _CHAT),
+        client_at=at,
+        absent=absent,
+    )
 
 
 def _endpoint(document: Document, provider: Mapping[str, Any], at: Path_) -> list[Value]:
@@ -113,6 +128,7 @@ DIALECT = Dialect(
     read=read,
     evidence=lambda data: [k for k in data if k in ("default_model", "providers", "models")],
     speaks="by the provider's type",
+    clients=tuple(dict.fromkeys(_CLIENTS.values())),
     precedence="the provider's `base_url`, `api_key` > its `env` table; in a folder `.kimi` "
     "`KIMI_BASE_URL`, `KIMI_API_KEY` of the shell win",
 )

@@ -1,13 +1,18 @@
 """LiteLLM's ``config.yaml``: the deployments in its ``model_list``.
 
 What is asked is the endpoint behind the proxy, as the proxy would ask it. The first part of
-``litellm_params.model`` chooses the API and is not sent on.
+``litellm_params.model`` chooses the API and is not sent on; the base of most providers is known to
+LiteLLM, which looks at a variable PROVIDER_API_BASE before (BerriAI/litellm
+litellm/litellm_core_utils/get_llm_provider_logic.py, litellm/llms/*/chat/transformation.py). An
+address that ends in the API's path already is taken as it is (the same files, get_complete_url).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.client import Client
 from k3check.config.dialects.base import Dialect, Reading, Value, table
 from k3check.config.pick import picked, preferred, several, text
 from k3check.config.references import LITELLM
@@ -18,21 +23,68 @@ if TYPE_CHECKING:
 
     from k3check.config.document import Document, Path_
 
+
+@dataclass(frozen=True)
+class _Provider:
+    """What LiteLLM knows of a prefix: base, variables of base and key, the API."""
+
+    base: str = ""
+    bases: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    client: Client = Client("LiteLLM", once=True)  # noqa: RUF009 - frozen
+
+
+_MESSAGES = Client("LiteLLM with anthropic/", "anthropic", "/v1/messages", once=True)
+_SDK = Client("LiteLLM with openai/")
+
+
+def _known(base: str, name: str, *keys: str) -> _Provider:
+    return _Provider(base, (f"{name}_API_BASE",), keys or (f"{name}_API_KEY",))
+
+
 # Prefixes that lead to an API of OpenAI's or Anthropic's form.
 _PREFIXES = {
-    "openai": "openai",
-    "custom_openai": "openai",
-    "openai_like": "openai",
-    "hosted_vllm": "openai",
-    "moonshot": "openai",
-    "openrouter": "openai",
-    "litellm_proxy": "openai",
-    "anthropic": "anthropic",
-}
-# Variables that the proxy reads where a deployment names none.
-_DEFAULTS = {
-    "openai": (("api.api_key", "OPENAI_API_KEY"), ("api.base_url", "OPENAI_API_BASE")),
-    "moonshot": (("api.api_key", "MOONSHOT_API_KEY"),),
+    "openai": _Provider(
+        "https://api.openai.com/v1",
+        ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
+        ("OPENAI_API_KEY",),
+        _SDK,
+    ),
+    "custom_openai": _Provider(client=_SDK),
+    "openai_like": _Provider(),
+    "hosted_vllm": _Provider("", ("HOSTED_VLLM_API_BASE",), ("HOSTED_VLLM_API_KEY",)),
+    "litellm_proxy": _Provider("", ("LITELLM_PROXY_API_BASE",), ("LITELLM_PROXY_API_KEY",)),
+    "moonshot": _known("https://api.moonshot.ai/v1", "MOONSHOT"),
+    "fireworks_ai": _known(
+        "https://api.fireworks.ai/inference/v1",
+        "FIREWORKS",
+        "FIREWORKS_API_KEY",
+        "FIREWORKS_AI_API_KEY",
+        "FIREWORKSAI_API_KEY",
+        "FIREWORKS_AI_TOKEN",
+    ),
+    "together_ai": _known(
+        "https://api.together.xyz/v1",
+        "TOGETHER_AI",
+        "TOGETHER_API_KEY",
+        "TOGETHER_AI_API_KEY",
+        "TOGETHERAI_API_KEY",
+        "TOGETHER_AI_TOKEN",
+    ),
+    "openrouter": _known("https://openrouter.ai/api/v1", "OPENROUTER"),
+    "deepinfra": _known("https://api.deepinfra.com/v1/openai", "DEEPINFRA"),
+    "groq": _known("https://api.groq.com/openai/v1", "GROQ"),
+    "nvidia_nim": _known("https://integrate.api.nvidia.com/v1", "NVIDIA_NIM"),
+    "volcengine": _known("https://ark.cn-beijing.volces.com/api/v3", "VOLCENGINE"),
+    "dashscope": _known("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE"),
+    "novita": _known("https://api.novita.ai/v3/openai", "NOVITA"),
+    "nscale": _known("https://inference.api.nscale.com/v1", "NSCALE"),
+    "anthropic": _Provider(
+        "https://api.anthropic.com",
+        ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
+        ("ANTHROPIC_API_KEY",),
+        _MESSAGES,
+    ),
 }
 _FIELDS = (
     ("api_base", "api.base_url"),
@@ -44,6 +96,7 @@ _FIELDS = (
     ("temperature", "model.temperature"),
     ("top_p", "model.top_p"),
     ("extra_body", "client.extra_body"),
+    ("extra_headers", "api.headers"),
 )
 _SETTINGS = (("request_timeout", "api.timeout_seconds"), ("num_retries", "api.max_retries"))
 
@@ -73,26 +126,36 @@ def read(document: Document) -> Reading:
     notes: list[Message | None] = []
     settings = table(document.data, "litellm_settings")
     values = picked(settings, ("litellm_settings",), _SETTINGS) + picked(params, at, _FIELDS)
-    if params.get("extra_headers"):
-        where = document.where((*at, "extra_headers"))
-        notes.append(Message("K3C-127", {"where": where, "keys": "extra_headers"}))
     prefix, slash, model = text(params, "model").partition("/")
-    wire = _PREFIXES.get(prefix, "openai") if slash else "openai"
+    provider = _PREFIXES.get(prefix, _Provider()) if slash else _PREFIXES["openai"]
     place = document.where((*at, "model"))
     if slash and prefix in _PREFIXES:
         values.append(Value("model.name", model, (*at, "model")))
         found = {"where": place, "prefix": prefix, "model": model}
         notes.append(Message("K3C-126", found))
-        values += [Value(k, v, (), source="below") for k, v in _DEFAULTS.get(prefix, ())]
+        values += _of(provider)
     elif text(params, "model"):
         values.append(Value("model.name", text(params, "model"), (*at, "model")))
         if slash:
             notes.append(Message("K3C-122", {"where": place, "found": prefix}))
     notes.append(several(document, at, name, list(deployments)))
-    values.append(Value("link.protocol", wire, at))
-    kept = tuple(note for note in notes if note is not None)
-    appends = "/chat/completions" if wire == "openai" else ""
-    return Reading(tuple(values), notes=kept, appends=appends)
+    return Reading(
+        tuple(values),
+        notes=tuple(note for note in notes if note is not None),
+        client=provider.client,
+        client_at=(*at, "model"),
+    )
+
+
+def _of(provider: _Provider) -> list[Value]:
+    """What the proxy takes where a deployment names nothing; of several variables the first."""
+    values = [Value("api.base_url", provider.base, (), source="client")] if provider.base else []
+    for key, names in (("api.base_url", provider.bases), ("api.api_key", provider.keys)):
+        values += [
+            Value(key, name, (), source="below", rank=-1 - rank, rival=False)
+            for rank, name in enumerate(names)
+        ]
+    return values
 
 
 DIALECT = Dialect(
@@ -105,6 +168,7 @@ DIALECT = Dialect(
     syntaxes=("YAML", "JSON"),
     expands=(LITELLM,),
     speaks="by the model's prefix",
+    clients=(_Provider().client, _SDK, _MESSAGES),
     precedence="the deployment > `litellm_settings` > the prefix's own variables "
     "(`OPENAI_API_KEY` ...)",
 )

@@ -1,9 +1,18 @@
-"""opencode's ``opencode.json``: providers by name, each with options and models."""
+"""opencode's ``opencode.json``: providers by name, each with options and models.
+
+The npm package of a provider makes the requests; each takes ``baseURL`` as it stands: vercel/ai
+packages/openai-compatible/src/openai-compatible-provider.ts appends /chat/completions,
+packages/openai/src/responses /responses, packages/anthropic/src/anthropic-messages-language-model.ts
+/messages, so that the version belongs into the base. A provider without ``npm`` is one that opencode
+knows from models.dev, which names package and base; an unset ``{env:NAME}`` becomes an empty text
+(anomalyco/opencode packages/opencode/src/config/config.ts).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.client import Client
 from k3check.config.dialects.base import Dialect, Reading, Value, table
 from k3check.config.pick import picked, preferred, several, text
 from k3check.config.references import FILE, OPENCODE
@@ -14,14 +23,23 @@ if TYPE_CHECKING:
 
     from k3check.config.document import Document, Path_
 
-# The package that speaks for a provider; each appends to the base URL as it stands.
-_WIRES = {
-    "@ai-sdk/openai-compatible": ("openai", "/chat/completions"),
-    "@ai-sdk/openai": ("responses", "/responses"),
-    "@ai-sdk/anthropic": ("anthropic", "/messages"),
+_COMPATIBLE, _ANTHROPIC = "@ai-sdk/openai-compatible", "@ai-sdk/anthropic"
+_CLIENTS = {
+    _COMPATIBLE: Client(f"opencode with {_COMPATIBLE}"),
+    "@ai-sdk/openai": Client("opencode with @ai-sdk/openai", "responses", "/responses"),
+    _ANTHROPIC: Client(f"opencode with {_ANTHROPIC}", "anthropic", "/messages"),
 }
-
-_OPTIONS = (("baseURL", "api.base_url"), ("apiKey", "api.api_key"))
+# models.dev, providers/*/provider.toml: package and base of those that serve Kimi's models, and
+# the variable of the key.
+_CATALOGUE = {
+    "moonshotai": (_COMPATIBLE, "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
+    "moonshotai-cn": (_COMPATIBLE, "https://api.moonshot.cn/v1", "MOONSHOT_API_KEY"),
+    "kimi-for-coding": (_ANTHROPIC, "https://api.kimi.com/coding/v1", "KIMI_API_KEY"),
+    "openrouter": (_COMPATIBLE, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "openai": ("@ai-sdk/openai", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "anthropic": (_ANTHROPIC, "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
+}
+_OPTIONS = (("baseURL", "api.base_url"), ("apiKey", "api.api_key"), ("headers", "api.headers"))
 _LIMITS = (("context", "model.context_window"), ("output", "model.max_output_tokens"))
 
 
@@ -49,14 +67,21 @@ def read(document: Document) -> Reading:
         values_ = {"where": document.where(("model",)), "key": "model", "name": name}
         notes.append(Message("K3C-124", values_))
     if name in providers and model:
-        values.append(Value("model.name", model, ("model",)))
+        # An entry may send another id than its own name.
+        given = table(table(providers[name], "models"), model)
+        at: Path_ = ("provider", name, "models", model, "id")
+        values.append(
+            Value("model.name", given["id"], at)
+            if text(given, "id")
+            else Value("model.name", model, ("model",))
+        )
     else:
         name = preferred(providers)
         models = table(providers[name], "models")
         if models:
             model = preferred(models)
             values.append(Value("model.name", model, ("provider", name, "models", model)))
-    at: Path_ = ("provider", name)
+    at = ("provider", name)
     options = table(providers[name], "options")
     values += picked(options, (*at, "options"), _OPTIONS)
     timeout = options.get("timeout")
@@ -64,18 +89,24 @@ def read(document: Document) -> Reading:
         values.append(Value("api.timeout_seconds", timeout / 1000, (*at, "options", "timeout")))
     limit = table(table(table(providers[name], "models"), model), "limit")
     values += picked(limit, (*at, "models", model, "limit"), _LIMITS)
-    package = text(providers[name], "npm")
-    if package and package not in _WIRES:
+    known, base, variable = _CATALOGUE.get(name, ("", "", ""))
+    package = text(providers[name], "npm") or known
+    if base:
+        values.append(Value("api.base_url", base, (), source="client"))
+        values.append(Value("api.api_key", variable, (), source="below"))
+    if package and package not in _CLIENTS:
         where = document.where((*at, "npm"))
         notes.append(Message("K3C-122", {"where": where, "found": package}))
-    if options.get("headers"):
-        where = document.where((*at, "options", "headers"))
-        notes.append(Message("K3C-127", {"where": where, "keys": "headers"}))
     notes.append(several(document, at, name, list(providers)))
-    wire, appends = _WIRES.get(package, ("openai", "/chat/completions"))
-    values.append(Value("link.protocol", wire, at))
-    kept = tuple(note for note in notes if note is not None)
-    return Reading(tuple(values), notes=kept, appends=appends)
+    login = {"where": document.where(at), "client": "opencode", "login": "opencode auth login"}
+    return Reading(
+        tuple(values),
+        notes=tuple(note for note in notes if note is not None),
+        client=_CLIENTS.get(package, _CLIENTS[_COMPATIBLE]),
+        client_at=at,
+        # The client keeps keys in its own auth.json where a provider's options name none.
+        absent={} if options.get("apiKey") else {"api.api_key": Message("K3C-150", login)},
+    )
 
 
 DIALECT = Dialect(
@@ -89,4 +120,5 @@ DIALECT = Dialect(
     comments=True,
     expands=(OPENCODE, FILE),
     speaks="by the provider's npm package",
+    clients=tuple(_CLIENTS.values()),
 )

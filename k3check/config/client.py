@@ -1,0 +1,84 @@
+"""How a configuration's own client turns its settings into a request.
+
+Every client joins its base URL and its API's path in a way of its own, and a base that is right for
+one is wrong for the next. A dialect states its client's way with a :class:`Client`; exactly that is
+requested. What would work instead is for a diagnosis to find out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from k3check.config.names import Auth
+
+Wire: TypeAlias = Literal["openai", "anthropic", "responses"]
+
+# The last part of each API's path.
+TAILS = {"openai": "chat/completions", "anthropic": "messages", "responses": "responses"}
+
+
+@dataclass(frozen=True)
+class Client:
+    """How one client makes the URL and the headers of its requests.
+
+    Attributes:
+        name: the client as sentences call it, e.g. ``opencode with @ai-sdk/anthropic``.
+        wire: the API that it speaks.
+        path: what it appends to the base as it is written, slashes at the base's end left out;
+            empty where the setting is the request's whole URL.
+        auth: the header that carries the key; ``auto`` for the API's own.
+        drops: an ending of the base that the client leaves out first.
+        once: whether the path is not appended to a base that ends in it.
+    """
+
+    name: str
+    wire: Wire = "openai"
+    path: str = "/chat/completions"
+    auth: Auth = "auto"
+    drops: str = ""
+    once: bool = False
+
+    def url(self, base: str) -> str:
+        """Where the client's requests go.
+
+        Args:
+            base: the setting as it is written.
+        """
+        base = base.strip()
+        if not self.path:
+            return base
+        base = base.rstrip("/")
+        if self.drops:
+            base = base.removesuffix(self.drops)
+        return base if self.once and base.endswith(self.path) else base + self.path
+
+    def models_url(self, base: str) -> str:
+        """Where the same service lists its models: beside the API's own path."""
+        url, tail = self.url(base), TAILS[self.wire]
+        return url.removesuffix(tail).rstrip("/") + "/models"
+
+    @property
+    def versioned(self) -> bool:
+        """Whether the client brings the version along, so that a base must not end in one."""
+        return self.path.startswith("/v1/")
+
+    @property
+    def whole(self) -> bool:
+        """Whether the setting is the request's whole URL."""
+        return not self.path
+
+
+# The official libraries, which most clients use: openai-python and openai-node append to base_url
+# as it stands (openai/openai-python src/openai/_base_client.py, _prepare_url), Anthropic's append
+# /v1/messages (anthropics/anthropic-sdk-python src/anthropic/resources/messages/messages.py).
+OPENAI_PATH = "/chat/completions"
+RESPONSES_PATH = "/responses"
+ANTHROPIC_PATH = "/v1/messages"
+
+
+def sdk(name: str, wire: Wire = "openai") -> Client:
+    """A client that uses the official library of an API."""
+    paths = {"openai": OPENAI_PATH, "anthropic": ANTHROPIC_PATH, "responses": RESPONSES_PATH}
+    return Client(name, wire, paths[wire])
