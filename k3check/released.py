@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -65,3 +66,14 @@ MLA_LAYERS: tuple[int, ...] = TEXT["linear_attn_config.full_attn_layers"]
 KDA_LAYERS = LAYERS - len(MLA_LAYERS)
 LOWER_BOUND: float = TEXT["linear_attn_config.gate_lower_bound"]
 EPS: float = TEXT["rms_norm_eps"]
+
+_K3 = re.compile(r"(?<![a-z0-9])k3(?!\d)", re.IGNORECASE)
+
+
+def is_k3(model: str | None) -> bool:
+    """Whether a model's id names some Kimi K3, as its providers spell it.
+
+    ``kimi-k3``, ``moonshotai/Kimi-K3-256k``, ``k3``; not ``kimi-k2.6``, nor a plan's own name such
+    as ``kimi-for-coding``, behind which stands what the provider chooses.
+    """
+    return model is not None and _K3.search(model) is not None

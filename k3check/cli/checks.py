@@ -93,6 +93,7 @@ def link(
     model: opt.ModelOption = None,
     api_key_env: opt.ApiKeyEnvOption = None,
     protocol: opt.ProtocolOption = None,
+    header: opt.HeaderOption = None,
     proxy: opt.ProxyOption = None,
     cacert: opt.CacertOption = None,
     turns: opt.TurnsOption = None,
@@ -118,6 +119,7 @@ def link(
         model=model,
         api_key_env=api_key_env,
         protocol=protocol and protocol.value,
+        headers=tuple(header or ()),
         proxy=proxy,
         cacert=cacert,
         turns=turns,
@@ -135,6 +137,7 @@ def link(
     result = work.Result(_loaded(config, demo=demo, link=asked))
     if not demo:
         links.require_endpoint(result.loaded)
+        links.require_key(result.loaded, asked)
         links.announce(result.loaded, asked, shown)
     with work.progress(shown) as listener:
         request = links.check(result, asked, listener, demo=demo)
@@ -166,6 +169,7 @@ def all_(
     model: opt.ModelOption = None,
     api_key_env: opt.ApiKeyEnvOption = None,
     protocol: opt.ProtocolOption = None,
+    header: opt.HeaderOption = None,
     proxy: opt.ProxyOption = None,
     cacert: opt.CacertOption = None,
     offline: opt.OfflineOption = False,
@@ -205,6 +209,7 @@ def all_(
         model=model,
         api_key_env=api_key_env,
         protocol=protocol and protocol.value,
+        headers=tuple(header or ()),
         proxy=proxy,
         cacert=cacert,
         offline=offline,
@@ -220,6 +225,8 @@ def all_(
         request = None
         if silent and checked.candidates:
             result.findings.append(links.left_out())
+        elif not demo and result.loaded.login is not None and not link_asked.offline:
+            result.findings.append(links.left_out(result.loaded.login))
         else:
             request = links.check(result, link_asked, listener, demo=demo)
     if request is not None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from k3check.cli.work import Result, Shown
     from k3check.config.load import Loaded
     from k3check.link.request import LinkRequest
-    from k3check.model import Finding, Report
+    from k3check.model import Finding, Message, Report
     from k3check.report.listener import Listener
 
 # A run that costs no more than the default probes needs no announcement.
@@ -32,6 +32,7 @@ class LinkOptions:
     model: str | None = None
     api_key_env: str | None = None
     protocol: str | None = None
+    headers: tuple[str, ...] = ()
     proxy: str | None = None
     cacert: Path | None = None
     turns: int | None = None
@@ -49,6 +50,7 @@ class LinkOptions:
             "api.base_url": (self.base_url, "--base-url"),
             "model.name": (self.model, "--model"),
             "link.protocol": (self.protocol, "--protocol"),
+            "api.headers": (_headers(self.headers), "--header"),
             "link.proxy": (self.proxy, "--proxy"),
             "link.ca_file": (self.cacert and _file(self.cacert), "--cacert"),
             "link.agent_turns": (self.turns, "--turns"),
@@ -67,10 +69,28 @@ class LinkOptions:
             "--model": self.model,
             "--api-key-env": self.api_key_env,
             "--protocol": self.protocol,
+            "--header": self.headers,
             "--proxy": self.proxy,
             "--cacert": self.cacert,
             "--offline": self.offline,
         }
+
+
+def _headers(given: tuple[str, ...]) -> dict[str, str] | None:
+    headers: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or ":" in name:
+            # Not the text itself: what follows may be somebody's key.
+            raise problem(
+                "K3C-083",
+                where="--header",
+                found="a text without NAME=" if not equals else "no header's name before =",
+                accepted="NAME=VALUE, e.g. X-Route=kimi",
+                option="--header",
+            )
+        headers[name.strip()] = value.strip()
+    return headers or None
 
 
 def _variable(name: str) -> str:
@@ -116,6 +136,27 @@ def require_endpoint(loaded: Loaded) -> None:
         )
 
 
+def require_key(loaded: Loaded, asked: LinkOptions) -> None:
+    """Refuse to send requests where the client has its key in a place that is not read.
+
+    Raises:
+        UsageError: a command, a login or a store of the client's holds the key; a right way, but
+            nothing can be sent from here.
+    """
+    from k3check import hints
+    from k3check.errors import UsageError
+
+    login = loaded.login
+    if login is not None and not asked.offline:
+        code, values = login.code, dict(login.values)
+        raise UsageError(
+            code,
+            hints.title(code, values=values),
+            where=loaded.path.name if loaded.path else None,
+            fix=hints.fix(code, values=values),
+        )
+
+
 def nothing_said(loaded: Loaded, asked: LinkOptions) -> bool:
     """Whether no file, no variable and no option says anything about an endpoint."""
     api = loaded.config.api
@@ -125,13 +166,13 @@ def nothing_said(loaded: Loaded, asked: LinkOptions) -> bool:
     return not (api.base_url or "").strip() and not key and not described
 
 
-def left_out() -> Finding:
+def left_out(why: Message | None = None) -> Finding:
     """The endpoint's line in a report of operators alone: skipped, and how to have it checked."""
     from k3check.link.findings import skipped
     from k3check.link.probes.lint import PROBE
     from k3check.model import Message
 
-    return skipped(PROBE.name, PROBE.title, Message("K3C-141"))
+    return skipped(PROBE.name, PROBE.title, why or Message("K3C-141"))
 
 
 def demo_config(asked: LinkOptions | None) -> Loaded:

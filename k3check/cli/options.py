@@ -182,6 +182,12 @@ ApiKeyEnvOption: TypeAlias = Annotated[
 ProtocolOption: TypeAlias = Annotated[
     Protocol | None, typer.Option("--protocol", help="The API that the endpoint speaks.")
 ]
+HeaderOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header", metavar="NAME=VALUE", help="A header sent with every request. Repeatable."
+    ),
+]
 ProxyOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--proxy", metavar="URL", help="The way out, instead of HTTP_PROXY and its like."),

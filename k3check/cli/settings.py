@@ -41,6 +41,7 @@ def show(
     model: opt.ModelOption = None,
     api_key_env: opt.ApiKeyEnvOption = None,
     protocol: opt.ProtocolOption = None,
+    header: opt.HeaderOption = None,
     proxy: opt.ProxyOption = None,
     cacert: opt.CacertOption = None,
     format: opt.DataFormatOption = opt.DataFormat.TEXT,  # noqa: A002 - the option's name
@@ -60,6 +61,7 @@ def show(
         model=model,
         api_key_env=api_key_env,
         protocol=protocol and protocol.value,
+        headers=tuple(header or ()),
         proxy=proxy,
         cacert=cacert,
     )

@@ -7,6 +7,7 @@ requested. What would work instead is for a diagnosis to find out.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 Wire: TypeAlias = Literal["openai", "anthropic", "responses"]
 
+# Codes of right ways to have a key that no setting holds: a command prints it, the client's own
+# login has it, or it stands in a store of the client's.
+LOGINS = frozenset({"K3C-116", "K3C-150", "K3C-151"})
+_VERSIONED = re.compile(r"/v\d+\Z")
 # The last part of each API's path.
 TAILS = {"openai": "chat/completions", "anthropic": "messages", "responses": "responses"}
 
@@ -31,6 +36,7 @@ class Client:
         auth: the header that carries the key; ``auto`` for the API's own.
         drops: an ending of the base that the client leaves out first.
         once: whether the path is not appended to a base that ends in it.
+        adds_version: whether /v1 is put in between where the base does not end in a version.
     """
 
     name: str
@@ -39,6 +45,7 @@ class Client:
     auth: Auth = "auto"
     drops: str = ""
     once: bool = False
+    adds_version: bool = False
 
     def url(self, base: str) -> str:
         """Where the client's requests go.
@@ -52,7 +59,10 @@ class Client:
         base = base.rstrip("/")
         if self.drops:
             base = base.removesuffix(self.drops)
-        return base if self.once and base.endswith(self.path) else base + self.path
+        if self.once and base.endswith(self.path):
+            return base
+        added = "/v1" if self.adds_version and not _VERSIONED.search(base) else ""
+        return base + added + self.path
 
     def models_url(self, base: str) -> str:
         """Where the same service lists its models: beside the API's own path."""

@@ -63,6 +63,32 @@ def without_comments(text: str) -> str:
     return _TOKEN.sub(blank, text)
 
 
+_JSON5_TOKEN = re.compile(
+    r"\"(?:[^\"\\\n]|\\.)*\""
+    r"|'(?P<single>(?:[^'\\\n]|\\.)*)'"
+    r"|(?P<comment>//[^\n]*|/\*.*?\*/)"
+    r"|(?P<comma>,)(?=(?:\s|//[^\n]*|/\*.*?\*/)*[}\]])"
+    r"|(?P<name>[A-Za-z_$][\w$]*)(?=\s*:)",
+    re.DOTALL,
+)
+
+
+def json5_as_json(text: str) -> str:
+    """JSON5 as JSON: keys get quotes, single ones become double, comments go; lines stay."""
+
+    def changed(match: re.Match[str]) -> str:
+        if match["name"] is not None:
+            return f'"{match["name"]}"'
+        if match["single"] is not None:
+            inner = match["single"].replace("\\'", "'")
+            return '"' + re.sub(r'(?<!\\)"', r"\"", inner) + '"'
+        if match["comment"] is None and match["comma"] is None:
+            return match[0]
+        return "".join(char if char == "\n" else " " for char in match[0])
+
+    return _JSON5_TOKEN.sub(changed, text)
+
+
 class _Parser:
     def __init__(self, source: Source) -> None:
         self.text = source.text

@@ -116,6 +116,12 @@ def gather(main: File, cwd: Path, env: Mapping[str, str], seen: list[str]) -> Ga
     notes += main.dialect.review(found)
     notes += [note for note in (_version(main, found), *disagreements(found)) if note is not None]
     there = {one.item.key for one in found}
+    if main.reading.client is not None and main.dialect.models:
+        absent.setdefault("model.name", Message("K3C-156", {"where": main.document.file}))
+    # A file that describes no endpoint at all need not name a model.
+    there |= set() if "api.base_url" in there else {"model.name"}
+    # A variable that is not set, where a weaker source sets the value.
+    notes += [why for key, why in absent.items() if key in there and why.code == "K3C-110"]
     absent = {key: why for key, why in absent.items() if key not in there}
     return Gathered(tuple(found), tuple(notes), absent)
 
@@ -210,7 +216,7 @@ def _looked_up(
 def _headers(
     item: Value, context: Context, expands: tuple[str, ...], place: str, notes: list[Message]
 ) -> dict[str, str]:
-    """Headers with their variables or references looked up; those that are not set are left out."""
+    """Headers with their variables or references looked up; what is not set is left out."""
     found: dict[str, str] = {}
     context = replace(context, expands=expands)
     for name, given in item.value.items():
@@ -266,7 +272,9 @@ def disagreements(found: Sequence[Found]) -> list[Message]:
 def _version(main: File, found: Sequence[Found]) -> Message | None:
     """The note that a client appends its path to a base URL without a version."""
     client = main.reading.client
-    appends = client.path if client and client.wire != "anthropic" and not client.once else ""
+    appends = (
+        client.path if client and client.wire != "anthropic" and not client.adds_version else ""
+    )
     some = [one for one in found if one.item.key == "api.base_url"]
     if not appends or not some or not isinstance(some[-1].value, str):
         return None

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.config import facts, meaning, source
 from k3check.config.check import Setting, build
+from k3check.config.client import LOGINS
 from k3check.config.describe import keys
-from k3check.config.dialects import pyproject
+from k3check.config.dialects import pyproject, taken_as
 from k3check.config.document import dotted
 from k3check.config.layers import File, gather, read_file
 from k3check.config.operator_tables import check_names
@@ -22,6 +23,7 @@ from k3check.errors import UsageError
 from k3check.masking.address import secrets_in_address
 from k3check.masking.settings import known_secrets, shown
 from k3check.model import Message
+from k3check.released import is_k3
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,10 +40,11 @@ VARIABLES = {
 }
 # Other tools have files of these names too, so one that is not ours is passed over with a note.
 _SHARED_NAMES = ("config.toml", "settings.json")
-# A key that a command prints, that the client's own login holds, or that stands in a store of its.
-LOGINS = frozenset({"K3C-116", "K3C-150", "K3C-151"})
 # What is shown, and may hold a key that was written into it.
 _SHOWN = ("api.base_url", "model.name", "link.proxy")
+# Nobody takes these for another tool's.
+_OWN = ("k3check", "pyproject")
+_SAMPLING = ("model.temperature", "model.top_p", "model.context_window")
 _MISSING = "K3C-001"
 _UNRECOGNISED = "K3C-020"
 
@@ -187,7 +190,9 @@ def _load(
 
     if file is not None:
         if file.reading.problems:
-            raise combined(file.reading.problems)
+            own = file.dialect.name in _OWN
+            why = "" if own else taken_as(file.dialect, file.document)
+            raise combined(file.reading.problems, why)
         gathered = gather(file, cwd, env, seen)
         notes += gathered.notes
         absent = gathered.absent
@@ -226,7 +231,13 @@ def _load(
             origins.setdefault(default, Origin("default", "default"))
     check_names(config.operators, {key: setting.where for key, setting in settings.items()})
     if file is None or file.reading.released:
-        stated = {k: s.value for k, s in settings.items() if s.value is not None}
+        # What only the released model fixes is no matter of another one's.
+        other = "model.name" in settings and not is_k3(str(settings["model.name"].value))
+        stated = {
+            k: s.value
+            for k, s in settings.items()
+            if s.value is not None and not (other and k in _SAMPLING)
+        }
         notes += facts.notes(stated, origins)
     notes += meaning.notes(config, origins)
     return Loaded(

@@ -88,11 +88,21 @@ def scrubbed(error: UsageError, known: Iterable[str]) -> UsageError:
     return UsageError(error.code, what, **texts)
 
 
-def combined(problems: Sequence[UsageError]) -> UsageError:
-    """CombinedError errors as one: the first, with the others in its detail."""
+def combined(problems: Sequence[UsageError], last: str = "") -> UsageError:
+    """Several errors as one: the first, with the others in its detail.
+
+    Args:
+        problems: at least one.
+        last: a line that holds for all of them.
+    """
     first, *rest = problems
-    if not rest:
+    if not rest and not last:
         return first
+    if not rest:
+        detail = f"{first.detail}\n{last}" if first.detail else last
+        return UsageError(
+            first.code, first.what, first.where, first.found, first.accepted, first.fix, detail
+        )
     lines = [first.detail] if first.detail else []
     lines.append(f"and {len(rest)} more:")
     for other in rest[:LISTED]:
@@ -106,6 +116,8 @@ def combined(problems: Sequence[UsageError]) -> UsageError:
             lines.append(f"  {other.fix}")
     if len(rest) > LISTED:
         lines.append(f"... and {len(rest) - LISTED} more")
+    if last:
+        lines.append(last)
     more = [*(first.others if isinstance(first, CombinedError) else ()), *map(_alone, rest)]
     for other in rest:
         more += other.others if isinstance(other, CombinedError) else ()

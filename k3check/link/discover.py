@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from k3check.config.client import Client
     from k3check.config.dialects.dotenv import Family
     from k3check.config.load import Loaded
 
@@ -32,7 +33,7 @@ _NOT_OURS = ("K3C-001", "K3C-007", "K3C-020")
 # A list of variables of which none is an SDK's is taken for TOML, which it is not.
 _NO_VARIABLES = ("K3C-011", "K3C-012", "K3C-017")
 _NO_YAML = "K3C-120"
-_APPENDS = "K3C-125"
+_INCOMPLETE = "K3L-057"
 _ENDPOINT = ("api.base_url", "api.api_key", "model.name")
 # Sources that set a value and say nothing about who uses it.
 _UNSET = "default"
@@ -214,11 +215,12 @@ def _setup(tool: str, loaded: Loaded) -> Setup | None:
             for (where, text), repeated in zip(origin.shadows, origin.repeats, strict=True)
             if not repeated
         ]
-    notes = list(loaded.notes)
+    # What is missing of Claude Code's three is told at once, below.
+    notes = [note for note in loaded.messages if note.code != _INCOMPLETE]
     if not values and (not notes or loaded.path is None):
         return None
     base = given["api.base_url"]
-    url, more = _address(base, wire, loaded.notes) if base else ("", [])
+    url, more = _address(base, wire, loaded.client) if base else ("", [])
     made = Setup(
         tool, wire, values.get("api.base_url"), values.get("api.api_key"),
         values.get("model.name"), url, (*notes, *more), tuple(shadowed),
@@ -233,15 +235,10 @@ def _shown(name: str, text: str) -> str:
     return one_line(without_keys(text), 120)
 
 
-def _address(base: str, wire: str, notes: tuple[Message, ...]) -> tuple[str, list[Message]]:
+def _address(base: str, wire: str, client: Client | None) -> tuple[str, list[Message]]:
     """Where requests go, and the right address if that is another."""
-    address = Base(base, wire)
-    url = address.url(wire)
-    # A client that appends to the address as it stands.
-    appends = next((str(n.values["appends"]) for n in notes if n.code == _APPENDS), "")
-    if appends:
-        url = address.text.rstrip("/") + appends
-    shown = one_line(without_keys(url), 200)
+    address = Base(base, wire, client if client is not None and client.wire == wire else None)
+    shown = one_line(without_keys(address.url(wire)), 200)
     if address.corrected == address.text:
         return shown, []
     right = one_line(without_keys(address.corrected), 120)
@@ -261,7 +258,7 @@ def _incomplete(setup: Setup) -> list[Message]:
         )
         if value is None
     ]
-    return [Message("K3L-057", {"missing": ", ".join(absent)})] if 0 < len(absent) < 3 else []
+    return [Message(_INCOMPLETE, {"missing": ", ".join(absent)})] if 0 < len(absent) < 3 else []
 
 
 def _of_shell(family: Family, env: Mapping[str, str]) -> Iterator[Setup]:
@@ -279,7 +276,7 @@ def _of_shell(family: Family, env: Mapping[str, str]) -> Iterator[Setup]:
     if "api.base_url" not in values and "api.api_key" not in values:
         return
     base = given.get("api.base_url")
-    url, remarks = _address(base, family.wire, ()) if base else ("", [])
+    url, remarks = _address(base, family.wire, family.client) if base else ("", [])
     if family.current and env.get(family.bases[0]) and not env.get(family.current):
         legacy = {"legacy": family.bases[0], "variable": family.current}
         remarks.append(Message("K3L-924", legacy))

@@ -6,13 +6,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from k3check.link.wire.redact import Redactor
+from k3check.link.wire.urls import Base
 from k3check.masking import MASK
-from k3check.masking.address import hosts, secrets_in_address
+from k3check.masking.address import hosts, looks_like_key, secrets_in_address
+from k3check.masking.settings import is_secret_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from k3check.config.client import Client
     from k3check.config.load import Loaded
+    from k3check.model import Message
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 TLS_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -74,6 +78,10 @@ class LinkRequest:
         origins: where each value came from, by dotted key (``api.base_url``).
         env: variables that change the way out (proxies, certificates), by name.
         files: configuration files that were read and may hold the key.
+        headers: sent along with every request.
+        client: how the configuration's client makes requests; None for our own way.
+        faults: what keeps that client from starting or asking.
+        absent: by dotted key, why nothing sets it.
         backoff_s: first pause before a retry where the server names none.
     """
 
@@ -103,7 +111,19 @@ class LinkRequest:
     origins: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    client: Client | None = None
+    faults: tuple[Message, ...] = ()
+    absent: Mapping[str, Message] = field(default_factory=dict)
     backoff_s: float = 0.5
+
+    def address(self, text: str | None = None) -> Base:
+        """The base URL, or another one in its place, as the configuration's client takes it.
+
+        Where ``--protocol`` names another API than the client's, our own way is taken.
+        """
+        client = self.client if self.client and self.client.wire == self.protocol else None
+        return Base(self.base_url or "" if text is None else text, self.protocol, client)
 
     def origin(self, key: str) -> str:
         """Where a value came from, for messages; empty if unknown."""
@@ -163,13 +183,15 @@ def request_from(
         base_url, api_key, model: take the configuration's place (the demo's own server).
     """
     config = loaded.config
+    # A model that the file's client would have named is not replaced by our default.
+    named = config.model.name if "model.name" not in loaded.absent else None
     key = api_key
     if key is None and config.api.api_key is not None:
         key = config.api.api_key.get_secret_value()
     return LinkRequest(
         base_url=base_url if base_url is not None else config.api.base_url,
         api_key=Secret(key) if key is not None else None,
-        model=model if model is not None else config.model.name,
+        model=model if model is not None else named,
         protocol=protocol_of(loaded),
         auth=config.link.auth,
         timeout_s=config.api.timeout_seconds,
@@ -193,12 +215,19 @@ def request_from(
         origins={key: str(origin) for key, origin in loaded.origins.items()},
         env=relevant_env(env),
         files=(str(loaded.path),) if loaded.path is not None else (),
+        headers=config.api.headers,
+        client=loaded.client if base_url is None else None,
+        faults=loaded.faults,
+        absent=loaded.absent,
     )
 
 
 def secrets_of(request: LinkRequest) -> tuple[str, ...]:
     """What must never be shown: the key, and what stands inside addresses and the model's id."""
     found = [request.api_key.reveal()] if request.api_key else []
+    for name, value in request.headers.items():
+        if is_secret_key(name) or looks_like_key(value):
+            found += [value, value.removeprefix("Bearer ")]
     for text in (request.base_url, request.model, request.proxy, *request.env.values()):
         found += secrets_in_address(text)
     return tuple(found)

@@ -13,7 +13,6 @@ from k3check.link.request import redactor_of
 from k3check.link.wire.client import Client
 from k3check.link.wire.proxies import ProxyChoice, choose
 from k3check.link.wire.retry import MOST_RETRIES, Judged, Policy, send
-from k3check.link.wire.urls import Base
 from k3check.model import Message
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from k3check.link.request import LinkRequest
     from k3check.link.wire.exchange import Call, Exchange
     from k3check.link.wire.redact import Redactor
+    from k3check.link.wire.urls import Base
 
 
 # How far this machine's clock may be off before that is worth a note where nothing failed by it.
@@ -98,7 +98,7 @@ class Session:
     @classmethod
     def of(cls, request: LinkRequest) -> Session:
         """A session for a request; sends nothing."""
-        base = Base(request.base_url or "", request.protocol)
+        base = request.address()
         env = dict(request.env)
         if request.proxy:
             env["proxy"] = request.proxy
@@ -230,7 +230,7 @@ class Session:
         """A session for the same endpoint under a corrected base."""
         return replace(
             self,
-            base=Base(base_url, self.request.protocol),
+            base=self.request.address(base_url),
             request=replace(self.request, base_url=base_url),
             _client=None,
         )

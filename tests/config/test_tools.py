@@ -19,6 +19,7 @@ from k3check.config.references import BARE, BRACED, FILE, LITELLM, OPENCODE, Con
 from k3check.config.source import Source
 from k3check.errors import UsageError
 from tests.config.support import CANARY, Loader, Refuser, everything
+from tests.config.test_public_cases import CASES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -351,7 +352,7 @@ def test_claude_code_shell_fills_what_the_files_leave_out(loaded: Loader) -> Non
     assert str(result.origins["api.api_key"]) == "ANTHROPIC_API_KEY"
     assert result.config.link.auth == "x-api-key"
     assert CANARY in result.secrets
-    assert codes(result) == ["K3C-113"]
+    assert codes(result) == ["K3L-057", "K3C-113"]
 
 
 def test_claude_code_unreadable_file_beside(claude_home: Mapping[str, Path]) -> None:
@@ -374,9 +375,9 @@ def test_claude_code_unreadable_file_beside(claude_home: Mapping[str, Path]) -> 
             ),
             ["K3C-193"],  # the background model is shown only
         ),
-        (claude(ANTHROPIC_BASE_URL=BASE, API_TIMEOUT_MS=600000), ["K3L-925"]),
+        (claude(ANTHROPIC_BASE_URL=BASE, API_TIMEOUT_MS=600000), ["K3L-057", "K3L-925"]),
         (json.dumps({"apiKeyHelper": "vault read k"}), ["K3C-116"]),
-        (claude(ANTHROPIC_BASE_URL="https://${HOST}/anthropic"), ["K3C-112"]),
+        (claude(ANTHROPIC_BASE_URL="https://${HOST}/anthropic"), ["K3L-057", "K3C-112"]),
     ],
 )
 def test_claude_code_notes(text: str, expected: list[str], loaded: Loader) -> None:
@@ -720,4 +721,5 @@ def test_the_page_of_dialects_is_up_to_date() -> None:
 def test_every_dialect_of_a_tool_has_a_file_here() -> None:
     known = {d.name for d in dialects.discover()}
     of_articles = {"k3check", "pyproject", "client-json", "serving-toml", "settings-json"}
-    assert set(FILES) | of_articles | {"codex-auth", "model-config"} == known
+    others = {case.truth["dialect"] for case in CASES}
+    assert set(FILES) | of_articles | others | {"codex-auth", "model-config"} == known | {None}

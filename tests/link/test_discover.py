@@ -146,7 +146,7 @@ requires_openai_auth = true
     put(machine.home, ".codex/auth.json", {"OPENAI_API_KEY": OTHER, "base_url": "https://x.test"})
     setup = found(machine)["Codex"]
     assert setup.url == "https://gw.test/v1/responses"
-    assert codes(setup) == ["K3C-049", "K3C-119", "K3L-064", "K3C-110", "K3L-065"]
+    assert codes(setup) == ["K3L-064", "K3C-049", "K3C-119", "K3C-110", "K3L-065"]
     assert setup.key is not None
     assert setup.key.origin == "~/.codex/auth.json:1  OPENAI_API_KEY"
     setup = found(Machine(machine.home, machine.cwd, {"GW_KEY": CANARY}))["Codex"]
@@ -156,7 +156,8 @@ requires_openai_auth = true
 
 def test_codex_mistakes(machine: Machine) -> None:
     put(machine.home, ".codex/config.toml",
-        f'model_provider = "gw"\n[model_providers.gw]\nbase_url = "https://gw.test/v1"\n'
+        'model = "k3"\nmodel_provider = "gw"\n'
+        f'[model_providers.gw]\nbase_url = "https://gw.test/v1"\n'
         f'env_key = "{CANARY}"')  # fmt: skip
     assert codes(found(machine)["Codex"]) == ["K3L-059"]
     put(machine.home, ".codex/config.toml", 'model_provider = "missing"')

@@ -148,12 +148,16 @@ class Dialect:
         syntaxes: what documents it is written in.
         fits: a last condition, for the same keys that mean another thing in another syntax.
         comments: whether its JSON may hold comments and commas before an end.
+        json5: whether, besides, keys need no quotes and texts may stand in single ones.
+        closed: whether every key must be one of its own; then a file most of whose keys are not
+            is another tool's.
         expands: the forms of references that its client resolves (see
             :mod:`k3check.config.references`).
         layers: the files that its client reads together with this one, itself included, the
             weakest first; empty for the file alone.
         resolve: a last change of all layers' values together: aliases that the client follows.
         review: notes on all layers' values together.
+        models: whether its files say which model its client asks for.
         speaks: the API that its client speaks, for the documents.
         clients: the ways in which its client makes requests, for the documents; none for k3check's
             own way.
@@ -171,10 +175,13 @@ class Dialect:
     syntaxes: tuple[str, ...] = ("TOML", "JSON")
     fits: Callable[[Document], bool] = lambda _document: True
     comments: bool = False
+    json5: bool = False
+    closed: bool = False
     expands: tuple[str, ...] = ()
     layers: Callable[[Path, Document, Mapping[str, str]], tuple[Layer, ...]] = _no_layers
     resolve: Callable[[list[Found]], list[Found]] = lambda found: found
     review: Callable[[Sequence[Found]], tuple[Message, ...]] = lambda _found: ()
+    models: bool = True
     speaks: str = "chat completions"
     clients: tuple[Client, ...] = ()
     precedence: str = "the file alone"
@@ -278,12 +285,19 @@ def likeness_to(tree: Tree, data: Mapping[str, Any]) -> float:
     for name, value in data.items():
         if name in tree:
             score += 1.0
-        else:
-            close = nearest(name, tree)
-            # A misspelt table must be a table, or any file with a similar word would do.
-            if close is not None and isinstance(value, dict) == isinstance(tree[close], dict):
-                score += 0.5
+            continue
+        close = nearest(name, tree)
+        inside = tree[close] if close is not None else None
+        if isinstance(inside, dict) and isinstance(value, dict):
+            # A misspelt table holds keys of that table; another tool's has keys of its own.
+            score += 0.5 * likeness_to(inside, value)
+        elif close is not None and not isinstance(inside, dict) and _single(value):
+            score += 0.5
     return score / (len(data) or 1)
+
+
+def _single(value: object) -> bool:
+    return not isinstance(value, dict | list)
 
 
 def table_dialect(
@@ -321,6 +335,7 @@ def table_dialect(
         evidence=lambda data: [key for key in data if key in tree][:6],
         # Most keys of an open file are foreign, so nearness to it means nothing.
         likeness=lambda data: 0.0 if open_ else likeness_to(tree, data),
+        closed=not open_,
         **more,
     )
 

@@ -55,6 +55,8 @@ _ALIASES = {
     "opusplan": "alias.sonnet",
     "haiku": "client.background_model",
 }
+# Without it the client asks for a model of Anthropic's.
+NO_MODEL = Message("K3L-057", {"missing": "ANTHROPIC_MODEL", "setting": "model"})
 _MARK = re.compile(r"\[\d+m\]\Z", re.IGNORECASE)
 _AUTH = {"ANTHROPIC_API_KEY": "x-api-key", "ANTHROPIC_AUTH_TOKEN": "bearer"}
 _RANKS = {name: rank for name, _, rank in VARIABLES}
@@ -141,7 +143,10 @@ def finish(document: Document, reading: Reading) -> Reading:
         values=(*other, *variables.values),
         notes=(*reading.notes, *notes),
         client_at=("env",) if env else (),
-        absent={"api.api_key": helper} if document.data.get("apiKeyHelper") else {},
+        absent={
+            "model.name": NO_MODEL,
+            **({"api.api_key": helper} if document.data.get("apiKeyHelper") else {}),
+        },
     )
 
 
@@ -150,7 +155,14 @@ def resolve(found: list[Found]) -> list[Found]:
     by_key = {one.item.key: one for one in found}
     kept = [one for one in found if not one.item.key.startswith("alias.")]
     model = by_key.get("model.name")
-    if model is None or not isinstance(model.value, str):
+    if model is None:
+        # The client's default is one of these two, by the account.
+        two = [by_key.get(alias) for alias in ("alias.opus", "alias.sonnet")]
+        if two[0] is None or two[1] is None or two[0].value != two[1].value:
+            return kept
+        item = replace(two[1].item, key="model.name")
+        return [*kept, replace(two[1], item=item, value=_MARK.sub("", str(two[1].value).strip()))]
+    if not isinstance(model.value, str):
         return kept
     name = _MARK.sub("", model.value.strip())
     target = by_key.get(_ALIASES.get(name.casefold(), ""))

@@ -29,7 +29,7 @@ def read(document: Document) -> Reading:
         if isinstance(entry, dict) and isinstance(entry.get("name"), str)
     ]
     reading = claude_code.from_variables(document, items)
-    return replace(reading, client_at=(KEY,))
+    return replace(reading, client_at=(KEY,), absent={"model.name": claude_code.NO_MODEL})
 
 
 DIALECT = Dialect(

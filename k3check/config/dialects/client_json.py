@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.config.dialects import codex_auth
+from k3check.config.dialects import codex_auth, goose_provider
 from k3check.config.dialects.base import table_dialect
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def recognise(data: Mapping[str, Any]) -> bool:
 
 
 def fits(document: Document) -> bool:
-    """Whether a file is not Codex's, which may have the same keys."""
-    return not (codex_auth.recognise(document.data) and codex_auth.fits(document))
+    """Whether a file is not Codex's or Goose's, which may have the same keys."""
+    codex = codex_auth.recognise(document.data) and codex_auth.fits(document)
+    return not codex and not goose_provider.recognise(document.data)
 
 
 DIALECT = table_dialect(

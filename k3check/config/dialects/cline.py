@@ -36,7 +36,14 @@ def finish(document: Document, reading: Reading) -> Reading:
         if text(document.data, key) not in ("", "openai")
     ]
     own = next(key for key in _OWN if key in document.data)
-    return Reading(reading.values, notes=tuple(notes[:1]), client=CLIENT, client_at=(own,))
+    store = {"where": document.where((own,)), "store": "VS Code's secret storage or secrets.json"}
+    return Reading(
+        reading.values,
+        notes=tuple(notes[:1]),
+        client=CLIENT,
+        client_at=(own,),
+        absent={"api.api_key": Message("K3C-151", store)},
+    )
 
 
 DIALECT = table_dialect(

@@ -32,7 +32,7 @@ def fits(document: Document) -> bool:
 def finish(document: Document, reading: Reading) -> Reading:
     """Say what Codex itself does with the file; the endpoint is asked as Codex would."""
     if _REAL & set(document.data):
-        return _of_codex(document, reading)
+        reading = _of_codex(document, reading)
     ignored = [value for value in reading.values if value.key in ("api.base_url", "model.name")]
     if not ignored:
         return reading
@@ -78,6 +78,7 @@ DIALECT = table_dialect(
     recognise=recognise,
     fits=fits,
     finish=finish,
+    models=False,
     speaks="responses",
     clients=(codex.CLIENT,),
 )

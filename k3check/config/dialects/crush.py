@@ -58,8 +58,9 @@ def recognise(data: Mapping[str, Any]) -> bool:
     """Whether data have providers, and are not Kimi Code's."""
     providers = table(data, "providers")
     tables = [p for p in providers.values() if isinstance(p, dict)]
-    endpoint = any(k in p for p in tables for k in ("type", "base_url", "api_key", "models"))
-    return endpoint and not kimi_code.recognise(data)
+    endpoint = any(k in p for p in tables for k in ("type", "base_url", "api_key"))
+    # PicoClaw has agents beside its providers, Kilo's are a list.
+    return endpoint and "agents" not in data and not kimi_code.recognise(data)
 
 
 def read(document: Document) -> Reading:

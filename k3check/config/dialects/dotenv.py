@@ -125,7 +125,7 @@ def parse(source: Source) -> Document | None:
             "K3C-160",
             where=f"{source.file}:{broken}",
             detail=excerpt(source.text, place),
-            accepted="NAME=value, NAME=\"value\", a comment after #",
+            accepted='NAME=value, NAME="value", a comment after #',
         )
     return Document(data, positions, source.file, "env", source.text)
 
@@ -204,6 +204,7 @@ DIALECT = Dialect(
     evidence=lambda data: sorted(_KNOWN & set(data)),
     parse=parse,
     syntaxes=("env",),
+    models=False,
     expands=(BRACED, BARE),
     speaks="chat completions; messages for ANTHROPIC_*",
     clients=tuple(dict.fromkeys(family.client for family in FAMILIES)),

@@ -66,10 +66,11 @@ def read(document: Document) -> Reading:
     model = table(models, alias)
     notes: list[Message | None] = []
     values: list[Value] = []
+    absent: dict[str, Message] = {}
     if alias and not model:
         where = document.where(("default_model",))
         values_ = {"where": where, "key": "default_model", "name": alias}
-        notes.append(Message("K3C-124", values_))
+        absent["model.name"] = Message("K3C-124", values_)
     name = text(model, "provider")
     if name and name not in providers:
         place: Path_ = ("models", alias, "provider")
@@ -86,7 +87,6 @@ def read(document: Document) -> Reading:
     values += _endpoint(document, provider, at)
     if provider:
         notes.append(several(document, at, name, list(providers)))
-    absent = {}
     if table(provider, "oauth"):
         where = document.where((*at, "oauth"))
         login = {"where": where, "client": "Kimi Code", "login": "/login"}

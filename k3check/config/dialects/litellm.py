@@ -25,8 +25,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Provider:
-    """What LiteLLM knows of a prefix: base, variables of base and key, the API."""
+class Provider:
+    """What LiteLLM knows of a prefix.
+
+    Attributes:
+        base: the address where none is set; empty if one must be.
+        bases, keys: variables of the address and the key, the stronger first.
+        client: how it is asked.
+    """
 
     base: str = ""
     bases: tuple[str, ...] = ()
@@ -38,22 +44,22 @@ _MESSAGES = Client("LiteLLM with anthropic/", "anthropic", "/v1/messages", once=
 _SDK = Client("LiteLLM with openai/")
 
 
-def _known(base: str, name: str, *keys: str) -> _Provider:
-    return _Provider(base, (f"{name}_API_BASE",), keys or (f"{name}_API_KEY",))
+def _known(base: str, name: str, *keys: str) -> Provider:
+    return Provider(base, (f"{name}_API_BASE",), keys or (f"{name}_API_KEY",))
 
 
 # Prefixes that lead to an API of OpenAI's or Anthropic's form.
 _PREFIXES = {
-    "openai": _Provider(
+    "openai": Provider(
         "https://api.openai.com/v1",
         ("OPENAI_API_BASE", "OPENAI_BASE_URL"),
         ("OPENAI_API_KEY",),
         _SDK,
     ),
-    "custom_openai": _Provider(client=_SDK),
-    "openai_like": _Provider(),
-    "hosted_vllm": _Provider("", ("HOSTED_VLLM_API_BASE",), ("HOSTED_VLLM_API_KEY",)),
-    "litellm_proxy": _Provider("", ("LITELLM_PROXY_API_BASE",), ("LITELLM_PROXY_API_KEY",)),
+    "custom_openai": Provider(client=_SDK),
+    "openai_like": Provider(),
+    "hosted_vllm": Provider("", ("HOSTED_VLLM_API_BASE",), ("HOSTED_VLLM_API_KEY",)),
+    "litellm_proxy": Provider("", ("LITELLM_PROXY_API_BASE",), ("LITELLM_PROXY_API_KEY",)),
     "moonshot": _known("https://api.moonshot.ai/v1", "MOONSHOT"),
     "fireworks_ai": _known(
         "https://api.fireworks.ai/inference/v1",
@@ -79,7 +85,7 @@ _PREFIXES = {
     "dashscope": _known("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE"),
     "novita": _known("https://api.novita.ai/v3/openai", "NOVITA"),
     "nscale": _known("https://inference.api.nscale.com/v1", "NSCALE"),
-    "anthropic": _Provider(
+    "anthropic": Provider(
         "https://api.anthropic.com",
         ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"),
         ("ANTHROPIC_API_KEY",),
@@ -126,18 +132,15 @@ def read(document: Document) -> Reading:
     notes: list[Message | None] = []
     settings = table(document.data, "litellm_settings")
     values = picked(settings, ("litellm_settings",), _SETTINGS) + picked(params, at, _FIELDS)
-    prefix, slash, model = text(params, "model").partition("/")
-    provider = _PREFIXES.get(prefix, _Provider()) if slash else _PREFIXES["openai"]
+    prefix, model, provider = provider_of(text(params, "model"))
     place = document.where((*at, "model"))
-    if slash and prefix in _PREFIXES:
+    if model:
         values.append(Value("model.name", model, (*at, "model")))
-        found = {"where": place, "prefix": prefix, "model": model}
-        notes.append(Message("K3C-126", found))
-        values += _of(provider)
-    elif text(params, "model"):
-        values.append(Value("model.name", text(params, "model"), (*at, "model")))
-        if slash:
-            notes.append(Message("K3C-122", {"where": place, "found": prefix}))
+    values += defaults(provider)
+    if prefix:
+        notes.append(Message("K3C-126", {"where": place, "prefix": prefix, "model": model}))
+    elif "/" in model:
+        notes.append(Message("K3C-122", {"where": place, "found": model.partition("/")[0]}))
     notes.append(several(document, at, name, list(deployments)))
     return Reading(
         tuple(values),
@@ -147,7 +150,20 @@ def read(document: Document) -> Reading:
     )
 
 
-def _of(provider: _Provider) -> list[Value]:
+def provider_of(model: str) -> tuple[str, str, Provider]:
+    """What a model's first part chooses.
+
+    Returns:
+        The first part, empty if it chooses nothing that is known; the model as it is sent; the
+        provider.
+    """
+    prefix, slash, rest = model.partition("/")
+    if slash and prefix in _PREFIXES:
+        return prefix, rest, _PREFIXES[prefix]
+    return "", model, Provider() if slash else _PREFIXES["openai"]
+
+
+def defaults(provider: Provider) -> list[Value]:
     """What the proxy takes where a deployment names nothing; of several variables the first."""
     values = [Value("api.base_url", provider.base, (), source="client")] if provider.base else []
     for key, names in (("api.base_url", provider.bases), ("api.api_key", provider.keys)):
@@ -168,7 +184,7 @@ DIALECT = Dialect(
     syntaxes=("YAML", "JSON"),
     expands=(LITELLM,),
     speaks="by the model's prefix",
-    clients=(_Provider().client, _SDK, _MESSAGES),
+    clients=(Provider().client, _SDK, _MESSAGES),
     precedence="the deployment > `litellm_settings` > the prefix's own variables "
     "(`OPENAI_API_KEY` ...)",
 )

@@ -2,10 +2,10 @@
 
 The npm package of a provider makes the requests; each takes ``baseURL`` as it stands: vercel/ai
 packages/openai-compatible/src/openai-compatible-provider.ts appends /chat/completions,
-packages/openai/src/responses /responses, packages/anthropic/src/anthropic-messages-language-model.ts
-/messages, so that the version belongs into the base. A provider without ``npm`` is one that opencode
-knows from models.dev, which names package and base; an unset ``{env:NAME}`` becomes an empty text
-(anomalyco/opencode packages/opencode/src/config/config.ts).
+packages/openai/src/responses /responses, packages/anthropic/src (anthropic-messages-language-model)
+/messages, so that the version belongs into the base. A provider without ``npm`` is one that
+opencode knows from models.dev, which names package and base; an unset ``{env:NAME}`` becomes an
+empty text (anomalyco/opencode packages/opencode/src/config/config.ts).
 """
 
 from __future__ import annotations

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from k3check.config.client import LOGINS
 from k3check.link.lint import key as lint_key
 from k3check.link.lint import url as lint_url
 from k3check.link.lint.files import key_files
 from k3check.link.lint.key import PLACEHOLDER
 from k3check.link.problem import Problem, Severity
 from k3check.link.wire import proxies
-from k3check.link.wire.urls import Base
-from k3check.released import CONTEXT, SAMPLING
+from k3check.released import CONTEXT, SAMPLING, is_k3
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from k3check.link.request import LinkRequest
+    from k3check.link.wire.urls import Base
 
 
 B, F, W, N = Severity.BLOCK, Severity.FAIL, Severity.WARN, Severity.NOTE
@@ -48,7 +49,13 @@ def check(request: LinkRequest) -> tuple[Problem, ...]:
 
 
 def _base(request: LinkRequest) -> Base:
-    return Base(request.base_url or "", request.protocol)
+    return request.address()
+
+
+def _faults(request: LinkRequest) -> Iterator[Problem]:
+    """What keeps the configuration's client from starting or asking at all."""
+    for fault in request.faults:
+        yield Problem(fault.code, B, fault.values)
 
 
 def _missing(request: LinkRequest) -> Iterator[Problem]:
@@ -65,7 +72,13 @@ def _missing(request: LinkRequest) -> Iterator[Problem]:
     ]  # fmt: skip
     codes = {"base_url": "K3L-001", "api_key": "K3L-020", "model": "K3L-035"}
     for name, variable, key in absent:
-        if request.protocol == "anthropic":
+        why = request.absent.get(key)
+        if why is not None and key == "api.api_key" and why.code in LOGINS:
+            # A right way to have a key; only a request from here is not possible with it.
+            yield Problem(why.code, N if request.offline else B, why.values, key)
+        elif why is not None:
+            yield Problem(why.code, B, why.values, key)
+        elif request.protocol == "anthropic":
             # Claude Code falls back to its own login: requests would go to api.anthropic.com.
             yield Problem("K3L-057", B, {"missing": variable, "setting": name}, key)
         else:
@@ -74,6 +87,25 @@ def _missing(request: LinkRequest) -> Iterator[Problem]:
 
 def _parameters(request: LinkRequest) -> Iterator[Problem]:
     """Sampling, sizes, times."""
+    if is_k3(request.model):
+        yield from _of_k3(request)
+    output = request.max_output_tokens
+    if output is not None and output < _SMALL_OUTPUT:
+        yield Problem("K3L-049", W, {"found": output, "right": 8192}, "model.max_output_tokens",
+                      8192)  # fmt: skip
+    if request.timeout_s < _SHORT_TIMEOUT_S and not _base(request).loopback:
+        yield Problem("K3L-050", W, {"found": f"{request.timeout_s:g}", "right": 120},
+                      "api.timeout_seconds", 120)  # fmt: skip
+    if request.max_retries > _MANY_RETRIES:
+        yield Problem("K3L-051", W, {"found": request.max_retries, "right": 3}, "api.max_retries",
+                      3)  # fmt: skip
+    for name in request.extra_body:
+        if name in _SERVER_ONLY:
+            yield Problem("K3L-052", N, {"option": name}, f"client.extra_body.{name}")
+
+
+def _of_k3(request: LinkRequest) -> Iterator[Problem]:
+    """What K3 alone fixes or allows."""
     for name, official in SAMPLING.items():
         value = getattr(request, name)
         if value is not None and value != official:
@@ -93,18 +125,6 @@ def _parameters(request: LinkRequest) -> Iterator[Problem]:
     if output is not None and output > (window or CONTEXT):
         yield Problem("K3L-046", W, {"found": output, "right": window or CONTEXT},
                       "model.max_output_tokens")  # fmt: skip
-    if output is not None and output < _SMALL_OUTPUT:
-        yield Problem("K3L-049", W, {"found": output, "right": 8192}, "model.max_output_tokens",
-                      8192)  # fmt: skip
-    if request.timeout_s < _SHORT_TIMEOUT_S and not _base(request).loopback:
-        yield Problem("K3L-050", W, {"found": f"{request.timeout_s:g}", "right": 120},
-                      "api.timeout_seconds", 120)  # fmt: skip
-    if request.max_retries > _MANY_RETRIES:
-        yield Problem("K3L-051", W, {"found": request.max_retries, "right": 3}, "api.max_retries",
-                      3)  # fmt: skip
-    for name in request.extra_body:
-        if name in _SERVER_ONLY:
-            yield Problem("K3L-052", N, {"option": name}, f"client.extra_body.{name}")
 
 
 def _proxy(request: LinkRequest) -> Iterator[Problem]:
@@ -147,6 +167,7 @@ def _files(request: LinkRequest) -> Iterator[Problem]:
 
 
 RULES: tuple[Callable[[LinkRequest], Iterator[Problem]], ...] = (
+    _faults,
     _missing,
     lint_url.check,
     lint_key.check_key,

@@ -29,7 +29,7 @@ def check(request: LinkRequest) -> Iterator[Problem]:
     raw = request.base_url or ""
     if not raw.strip():
         return
-    base, key = Base(raw, request.protocol), "api.base_url"
+    base, key = request.address(), "api.base_url"
     route = request.protocol if request.protocol in ("anthropic", "responses") else "openai"
     values = {
         "base_url": base.shown,
@@ -88,11 +88,12 @@ def check(request: LinkRequest) -> Iterator[Problem]:
         yield problem("K3L-004", F)
     if base.has_fragment:
         yield problem("K3L-005", F)
-    if base.pasted_endpoint:
+    takes_endpoint = base.client is not None and (base.client.whole or base.client.once)
+    if base.pasted_endpoint and not takes_endpoint:
         yield problem("K3L-006", F, endpoint=base.pasted_endpoint)
     if base.doubled_version:
         yield problem("K3L-007", F)
-    if (request.protocol == "anthropic" and base.has_version) or (
+    if (request.protocol == "anthropic" and base.has_version and not base.keeps_version) or (
         request.protocol == "anthropic"
         and base.host in PLATFORM_HOSTS
         and (not base.anthropic_path)
@@ -107,7 +108,7 @@ def check(request: LinkRequest) -> Iterator[Problem]:
         yield Problem("K3L-012", W, values | {"corrected_base_url": fixed}, key, fixed)
     if base.parts.path.endswith("/") and base.parts.path != "/":
         yield problem("K3L-011", N)
-    if request.protocol == "openai" and not Base(base.corrected).has_version:
+    if request.protocol == "openai" and not base.client and not Base(base.corrected).has_version:
         yield problem("K3L-008", N, fix=False)
 
 
@@ -147,7 +148,7 @@ def _url_placeholder(base: Base) -> bool:
         re.search(r"\$\{?\w+|\{\{|\{env:|<[^>]*>|^os\.environ", unquote(base.raw))
         or re.search(r"(^|[./@-])your[-_.]", host)
         or host in ("example.com", "host", "hostname", "xxx", "xxx.com", "domain.com")
-        or host.endswith((".example", ".example.com"))
+        or host.endswith(".example.com")
     )
 
 

@@ -79,10 +79,11 @@ class Client:
             "accept-encoding": "gzip, identity",
             **call.headers,
         }
+        here = Base(call.url).origin == self._base.origin
         if call.body is not None:
             headers["content-type"] = "application/json"
         if call.authorized:
-            if Base(call.url).origin != self._base.origin:
+            if not here:
                 raise ValueError("the key goes to the configured origin only")
             key = call.key
             if key is None:
@@ -91,6 +92,8 @@ class Client:
                 headers["x-api-key"] = key
             else:
                 headers["authorization"] = f"Bearer {key}"
+        if here:
+            headers |= {name.lower(): value for name, value in self._request.headers.items()}
         return headers
 
     def _built(self) -> httpx.Client:

@@ -8,9 +8,13 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+if TYPE_CHECKING:
+    from k3check.config.client import Client
 
 ROUTES = {
     "openai": "chat/completions",
@@ -91,10 +95,17 @@ def hidden(text: str) -> str:
 
 @dataclass(frozen=True)
 class Base:
-    """A configured base URL, taken apart. Never fails: unusable parts are None or empty."""
+    """A configured base URL, taken apart. Never fails: unusable parts are None or empty.
+
+    Attributes:
+        raw: the setting as it is written.
+        protocol: the API that is asked.
+        client: how the configuration's client makes requests; None for our own way.
+    """
 
     raw: str
     protocol: str = "openai"
+    client: Client | None = None
 
     @cached_property
     def text(self) -> str:
@@ -204,7 +215,8 @@ class Base:
         """True for a base that is meant for Anthropic clients."""
         path = self.parts.path.rstrip("/").lower()
         return path.endswith(("/anthropic", "/anthropic/v1")) or (
-            self.host == CODE_HOST and path == "/coding"
+            self.host == CODE_HOST
+            and path in (("/coding", "/coding/v1") if self.keeps_version else ("/coding",))
         )
 
     @cached_property
@@ -233,18 +245,23 @@ class Base:
         if scheme not in ("http", "https"):
             scheme = "https"
         if host in WEB_PAGES:
-            return _OFFICIAL.get((urlsplit(WEB_PAGES[host]).netloc, self.protocol), WEB_PAGES[host])
+            page = urlsplit(WEB_PAGES[host]).netloc
+            return self._fitted(_OFFICIAL.get((page, self.protocol), WEB_PAGES[host]))
         netloc = parts.netloc.rpartition("@")[2]
         path = re.sub(r"/{2,}", "/", parts.path).rstrip("/")
-        for endpoint in _ENDPOINTS:
+        takes_endpoint = self.client is not None and (self.client.whole or self.client.once)
+        for endpoint in () if takes_endpoint else _ENDPOINTS:
             if path.lower().endswith(endpoint):
                 path = path[: -len(endpoint)].rstrip("/")
                 break
         path = re.sub(r"(/v\d+\w*)\1+(?=/|$)", r"\1", path, flags=re.IGNORECASE)
+        if self.client is not None and self.client.whole:
+            return urlunsplit((scheme, netloc, path, "", ""))
         if self.protocol == "anthropic":
-            path = re.sub(rf"/(?:{_VERSION.pattern})$", "", path, flags=re.IGNORECASE)
+            if not self.keeps_version:
+                path = re.sub(rf"/(?:{_VERSION.pattern})$", "", path, flags=re.IGNORECASE)
             if (host, "anthropic") in _OFFICIAL:
-                return _OFFICIAL[host, "anthropic"]
+                return self._fitted(_OFFICIAL[host, "anthropic"])
         elif re.search(r"/anthropic(/v1)?$", path, re.IGNORECASE):
             path = re.sub(r"/anthropic(/v1)?$", "/v1", path, flags=re.IGNORECASE)
         if host == CODE_HOST:
@@ -257,17 +274,33 @@ class Base:
         A client that joins strings is followed: a query or fragment in the base swallows the
         path. Only slashes at the end and the version are settled: exactly one ``/v1``.
         """
+        if self.client is not None and route == self.client.wire:
+            return self.client.url(self.text)
+        if self.client is not None and route == "models":
+            return self.client.models_url(self.text)
         return _join(self.text, route, self.has_version)
+
+    @property
+    def keeps_version(self) -> bool:
+        """Whether a base of Anthropic's API ends in a version: its client appends none."""
+        anthropic = self.client is not None and self.client.wire == "anthropic"
+        return anthropic and self.client is not None and not self.client.versioned
+
+    def _fitted(self, base: str) -> str:
+        """An official base as the client wants it."""
+        if self.client is not None and self.client.whole:
+            return _join(base, self.protocol, Base(base).has_version)
+        return base + "/v1" if self.protocol == "anthropic" and self.keeps_version else base
 
     def corrected_url(self, route: str) -> str:
         """Where a request goes with the corrected base."""
-        return _join(self.corrected, route, Base(self.corrected, self.protocol).has_version)
+        return replace(self, raw=self.corrected).url(route)
 
     @property
     def sdk_base(self) -> str:
         """The corrected base as an SDK of the protocol wants it: OpenAI's with the version."""
         base = self.corrected.rstrip("/")
-        if self.protocol == "anthropic" or Base(base, self.protocol).has_version:
+        if self.protocol == "anthropic" or self.client or Base(base, self.protocol).has_version:
             return base
         return base + "/v1"
 
