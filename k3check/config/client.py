@@ -11,7 +11,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from k3check.masking.address import looks_like_key
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from k3check.config.names import Auth
 
 Wire: TypeAlias = Literal["openai", "anthropic", "responses"]
@@ -19,6 +23,7 @@ Wire: TypeAlias = Literal["openai", "anthropic", "responses"]
 # Codes of right ways to have a key that no setting holds: a command prints it, the client's own
 # login has it, or it stands in a store of the client's.
 LOGINS = frozenset({"K3C-116", "K3C-150", "K3C-151"})
+_SECRET = re.compile(r"(?i)key|token|secret|auth|cookie|passw|signature")
 _VERSIONED = re.compile(r"/v\d+\Z")
 # The last part of each API's path.
 TAILS = {"openai": "chat/completions", "anthropic": "messages", "responses": "responses"}
@@ -86,6 +91,16 @@ class Client:
 OPENAI_PATH = "/chat/completions"
 RESPONSES_PATH = "/responses"
 ANTHROPIC_PATH = "/v1/messages"
+
+
+def secret_headers(headers: Mapping[str, str]) -> list[str]:
+    """The values of headers that carry a secret, by their names or by how they look."""
+    found = []
+    for name, value in headers.items():
+        bare = value.partition(" ")[2] if value.lower().startswith("bearer ") else value
+        if _SECRET.search(name) or looks_like_key(bare):
+            found += [value, bare]
+    return found
 
 
 def sdk(name: str, wire: Wire = "openai") -> Client:

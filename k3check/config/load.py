@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.config import facts, meaning, source
 from k3check.config.check import Setting, build
-from k3check.config.client import LOGINS
+from k3check.config.client import LOGINS, secret_headers
 from k3check.config.describe import keys
 from k3check.config.dialects import pyproject, taken_as
 from k3check.config.document import dotted
-from k3check.config.layers import File, gather, read_file
+from k3check.config.layers import HEADERS, File, gather, read_file
 from k3check.config.operator_tables import check_names
 from k3check.config.parse import parse
 from k3check.config.problems import combined, scrubbed
@@ -184,6 +184,8 @@ def _load(
     def put(target: str, value: Any, origin: Origin, where: str) -> None:
         if target in _SHOWN and isinstance(value, str):
             seen.extend(secrets_in_address(value))
+        if target == HEADERS and isinstance(value, dict):
+            seen.extend(secret_headers({k: v for k, v in value.items() if isinstance(v, str)}))
         stacks.setdefault(target, []).append(origin)
         values.setdefault(target, []).append((shown(value, target.split("."), seen), value))
         settings[target] = Setting(value, where)

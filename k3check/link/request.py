@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from k3check.config.client import secret_headers
 from k3check.link.wire.redact import Redactor
 from k3check.link.wire.urls import Base
 from k3check.masking import MASK
-from k3check.masking.address import hosts, looks_like_key, secrets_in_address
-from k3check.masking.settings import is_secret_key
+from k3check.masking.address import hosts, secrets_in_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -225,9 +225,7 @@ def request_from(
 def secrets_of(request: LinkRequest) -> tuple[str, ...]:
     """What must never be shown: the key, and what stands inside addresses and the model's id."""
     found = [request.api_key.reveal()] if request.api_key else []
-    for name, value in request.headers.items():
-        if is_secret_key(name) or looks_like_key(value):
-            found += [value, value.removeprefix("Bearer ")]
+    found += secret_headers(request.headers)
     for text in (request.base_url, request.model, request.proxy, *request.env.values()):
         found += secrets_in_address(text)
     return tuple(found)
