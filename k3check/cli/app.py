@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from typing import Annotated, Any
@@ -47,10 +48,39 @@ class Guarded(TyperGroup):
         except Exception as error:
             # typer's own usage errors show themselves and exit with 2
             if hasattr(error, "show") and hasattr(error, "exit_code"):
+                _add_the_nearest(error, ctx.command)
                 raise
             what = f"{type(error).__name__}: {error}".rstrip(": ")
             _tell(InternalError(what, trace=traceback.format_exc()), _language(ctx))
             raise typer.Exit(ExitCode.INTERNAL) from None
+
+
+_NONE_OF = re.compile(r"'([^']{1,60})' is not one of ((?:'[^']+'(?:, )?)+)")
+_NO_VALUE = re.compile(r"Option '(--?[\w-]+)' requires an argument")
+
+
+def _add_the_nearest(error: Any, command: Any) -> None:
+    """Add to one of typer's own errors what was probably meant."""
+    message = str(getattr(error, "message", ""))
+    if found := _NONE_OF.search(message):
+        from k3check.config.problems import nearest
+
+        close = nearest(found[1], re.findall(r"'([^']+)'", found[2]))
+        if close:
+            error.message = f"{message.rstrip('.')}. Did you mean '{close}'?"
+    elif found := _NO_VALUE.search(message):
+        metavar = _metavar(command, found[1])
+        if metavar:
+            error.message = f"{message.rstrip('.')}: {found[1]} {metavar}"
+
+
+def _metavar(command: Any, option: str) -> str:
+    """What an option of a command, or of one below it, is followed by."""
+    for parameter in command.params:
+        if option in parameter.opts:
+            return str(parameter.metavar or "VALUE")
+    below = (_metavar(child, option) for child in getattr(command, "commands", {}).values())
+    return next((found for found in below if found), "")
 
 
 def _code(error: K3CheckError) -> ExitCode:

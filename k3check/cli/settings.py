@@ -47,13 +47,17 @@ def show(
     format: opt.DataFormatOption = opt.DataFormat.TEXT,  # noqa: A002 - the option's name
     output: opt.OutputOption = None,
     lang: opt.LangOption = opt.Lang.EN,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="What nothing sets, too.")
+    ] = False,
 ) -> None:
-    """Show every effective value, where it came from, and what it shadows."""
+    """Show what is set, where it came from, and what it shadows."""
     from k3check.cli import work
     from k3check.cli.links import LinkOptions
     from k3check.cli.settings_shown import as_text
     from k3check.config import show as showing
     from k3check.config.operator_tables import check_targets
+    from k3check.link.request import url_of
 
     shown = work.Shown(output=output, lang=lang.value)
     asked = LinkOptions(
@@ -70,7 +74,13 @@ def show(
     if format is opt.DataFormat.JSON:
         text = json.dumps(showing.to_json(loaded), indent=2) + "\n"
     else:
-        text = as_text(loaded, work.path_of(loaded), work.rendering(shown))
+        text = as_text(
+            loaded,
+            work.path_of(loaded),
+            work.rendering(shown),
+            defaults=verbose,
+            url=url_of(loaded),
+        )
     work.emit(text, shown)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from k3check.config.show import rows
 from k3check.hints.phrases import phrase
+from k3check.masking.settings import scrub
 from k3check.plain import one_line
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
@@ -21,13 +22,17 @@ _KEY = 26
 _VALUE = 30
 
 
-def as_text(loaded: Loaded, path: str | None, options: Options) -> str:
+def as_text(
+    loaded: Loaded, path: str | None, options: Options, *, defaults: bool = True, url: str = ""
+) -> str:
     """One row a value: key, value, origin; what it shadows below; notes last.
 
     Args:
         loaded: the configuration.
         path: its file as the user would write it.
         options: language and look.
+        defaults: whether what nothing sets is shown, too.
+        url: where requests go, for a last line; empty for none.
     """
     from rich.cells import cell_len
     from rich.text import Text
@@ -50,7 +55,9 @@ def as_text(loaded: Loaded, path: str | None, options: Options) -> str:
     else:
         show(Text(f"{one_line(path)} ({loaded.dialect})"))
     section = ""
-    for row in rows(loaded):
+    every = rows(loaded)
+    kept = every if defaults else tuple(row for row in every if not row.is_default)
+    for row in kept:
         head, _, key = row.key.rpartition(".")
         if head != section:
             section = head
@@ -69,6 +76,14 @@ def as_text(loaded: Loaded, path: str | None, options: Options) -> str:
         for where, hidden in row.origin.shadows:
             shadow = label("hides", options.lang, hidden=one_line(hidden), where=one_line(where))
             hanging(Text(" " * _KEY), _KEY, shadow, "dim")
+    if url:
+        show(Text())
+        where = label("requests_go_to", options.lang)
+        hanging(Text(f"{where}  "), cell_len(where) + 2, one_line(scrub(url, loaded.secrets)), "")
+    if len(kept) < len(every):
+        show(Text())
+        count = label("hidden_defaults", options.lang, count=len(every) - len(kept))
+        show(Text(count, style="dim"))
     if loaded.messages:
         show(Text())
     for note in loaded.messages:

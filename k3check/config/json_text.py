@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from k3check.config.document import Position, dotted, excerpt, position_at
 from k3check.config.problems import problem
+from k3check.config.quotes import unquoted
 
 if TYPE_CHECKING:
     from k3check.config.document import Path_
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 32
 _BLANK = " \t\n\r"
+_NO_TEXT = (
+    "expected a value",
+    "expected a key in double quotes",
+    "keys stand in straight double quotes",
+    "texts stand in straight double quotes",
+)
+# JSON's own words, and those of other languages, which are told of otherwise.
+_WORD = re.compile(r"(?:true|false|null|True|False|None|NaN|Infinity|undefined)\b")
 _TYPOGRAPHIC = "“”„‟‘’«»"
 # Words of other languages that are often written for JSON's own.
 _WORDS = {
@@ -110,6 +119,14 @@ class _Parser:
     def fail(
         self, reason: str, offset: int | None = None, code: str = "K3C-012", **values: Any
     ) -> NoReturn:
+        offset = self.at if offset is None else offset
+        if reason in _NO_TEXT:
+            line = self.text[offset:].partition("\n")[0]
+            bare = unquoted(line.rstrip(" \t,}]"))
+            if bare is not None and not _WORD.match(line):
+                head = self.text[:offset].rpartition("\n")[2].rstrip()
+                key = head.removesuffix(":").rstrip().rpartition('"')[0].rpartition('"')[2]
+                reason, values = bare.reason, {"fix": bare.fix(key, ": "), **values}
         place = position_at(self.text, self.at if offset is None else offset)
         raise problem(
             code,

@@ -7,6 +7,7 @@ Precedence, lowest first: defaults, the file, the variables ``K3CHECK_BASE_URL``
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k3check.config import facts, meaning, source
@@ -27,7 +28,6 @@ from k3check.released import is_k3
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from k3check.config.client import Client
     from k3check.config.models import Config
@@ -42,6 +42,7 @@ VARIABLES = {
 _SHARED_NAMES = ("config.toml", "settings.json")
 # What is shown, and may hold a key that was written into it.
 _SHOWN = ("api.base_url", "model.name", "link.proxy")
+_PATHS = ("link.ca_file", "logging.log_dir", "model.path")
 # Nobody takes these for another tool's.
 _OWN = ("k3check", "pyproject")
 _SAMPLING = ("model.temperature", "model.top_p", "model.context_window")
@@ -175,6 +176,8 @@ def _load(
     seen: list[str],
 ) -> Loaded:
     notes: list[Message] = []
+    if path is not None:
+        path = Path(at_home(str(path), env))
     file = read_file(cwd / path, path, seen) if path is not None else _search(cwd, seen, notes)
     settings: dict[str, Setting] = {}
     stacks: dict[str, list[Origin]] = {}
@@ -184,6 +187,8 @@ def _load(
     def put(target: str, value: Any, origin: Origin, where: str) -> None:
         if target in _SHOWN and isinstance(value, str):
             seen.extend(secrets_in_address(value))
+        if isinstance(value, str) and (target in _PATHS or target.endswith(".target")):
+            value = at_home(value, env)
         if target == HEADERS and isinstance(value, dict):
             seen.extend(secret_headers({k: v for k, v in value.items() if isinstance(v, str)}))
         stacks.setdefault(target, []).append(origin)
@@ -253,6 +258,15 @@ def _load(
         absent={key: why for key, why in absent.items() if key not in settings},
         secrets=tuple(dict.fromkeys(seen)),
     )
+
+
+def at_home(path: str, env: Mapping[str, str]) -> str:
+    """A path, or a folder of tensors, with ``~`` at its start as the home folder."""
+    kind = "dir:" if path.startswith("dir:") else ""
+    rest = path.removeprefix(kind)
+    home = env.get("HOME", "")
+    # Another user's home, ``~name``, is left as it stands: opening it says so.
+    return kind + home + rest[1:] if home and (rest == "~" or rest.startswith("~/")) else path
 
 
 def _origins(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from k3check.config.document import Position, dotted, excerpt
 from k3check.config.problems import problem
+from k3check.config.quotes import unquoted
 
 if TYPE_CHECKING:
     from k3check.config.document import Path_
@@ -104,8 +105,16 @@ def _syntax_error(source: Source, message: str) -> Exception:
         reason += ", at the end of the file"
     else:
         position = Position(int(place[1]), int(place[2]))
+    line = source.text.split("\n")[position.line - 1]
+    invalid = reason.startswith("invalid value")
+    bare = unquoted(line[position.column - 1 :]) if invalid else None
+    if bare is not None:
+        reason, fix = bare.reason, bare.fix(line[: position.column - 1].rstrip(" \t="))
+    else:
+        fix = None
     return problem(
         "K3C-011",
+        fix=fix,
         where=f"{source.file}:{position.line}:{position.column}",
         detail=excerpt(source.text, position),
         reason=reason,

@@ -222,6 +222,14 @@ def request_from(
     )
 
 
+def url_of(loaded: Loaded) -> str:
+    """Where a configuration's client sends its requests; empty without an address."""
+    wire = protocol_of(loaded)
+    client = loaded.client if loaded.client and loaded.client.wire == wire else None
+    base = Base(loaded.config.api.base_url or "", wire, client)
+    return base.url(wire) if base.host else ""
+
+
 def secrets_of(request: LinkRequest) -> tuple[str, ...]:
     """What must never be shown: the key, and what stands inside addresses and the model's id."""
     found = [request.api_key.reveal()] if request.api_key else []
