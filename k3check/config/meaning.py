@@ -32,7 +32,10 @@ SWITCHES = {
 READ: Mapping[str, Sequence[str]] = {
     "k3check.config.meaning": (*SWITCHES, "validation.compare_with_reference"),
     "k3check.link.request": (
-        *(f"api.{name}" for name in ("base_url", "api_key", "timeout_seconds", "max_retries")),
+        *(
+            f"api.{name}"
+            for name in ("base_url", "api_key", "timeout_seconds", "max_retries", "headers")
+        ),
         *(
             f"model.{name}"
             for name in (

@@ -60,4 +60,4 @@ def unquoted(rest: str) -> Unquoted | None:
     bare = _BARE.match(rest)
     if bare is None or bare[0].casefold() in _WORDS:
         return None
-    return Unquoted("a text without quotes", bare[0])
+    return Unquoted("a text without double quotes", bare[0])
