@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from k3check.nouns.operator import Candidate
     from k3check.nouns.tensors import Tensors
 
-#: A first call that took less was no compilation worth telling.
-TOLD_FROM_S = 1.0
-
 
 @dataclass
 class FirstCalls:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from typing import IO, TYPE_CHECKING, Self
 
 from k3check.hints.phrases import phrase
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from k3check.model import Finding
 
 APPEARS_AFTER_S = 1.0
+
+_COUNTED_FROM_S = 3
 
 
 class Progress:
@@ -49,6 +52,7 @@ class Progress:
         self._done = 0
         self._failed = 0
         self._current = ""
+        self._since = time.monotonic()
         self._closed = False
         self._display: RichProgress | None = None
         self._task: TaskID | None = None
@@ -79,7 +83,8 @@ class Progress:
 
     def started(self, check_id: str, title: str) -> None:
         """A check begins."""
-        self._current = one_line(f"{check_id}  {phrase(title, self._lang, 'titles')}")
+        self._since = time.monotonic()
+        self._current = one_line(f"{check_id}  {phrase(title, self._lang, 'titles')}".strip())
         self._update()
 
     def finished(self, finding: Finding) -> None:
@@ -94,9 +99,18 @@ class Progress:
             BarColumn,
             MofNCompleteColumn,
             Progress,
-            TextColumn,
+            ProgressColumn,
             TimeElapsedColumn,
         )
+        from rich.text import Text
+
+        class Current(ProgressColumn):
+            """What runs, drawn anew each time: it counts its seconds."""
+
+            max_refresh = None
+
+            def render(column, _task: object) -> Text:  # noqa: N805 - self is the progress
+                return Text(self._text())
 
         with self._lock:
             if self._closed:
@@ -105,7 +119,7 @@ class Progress:
                 MofNCompleteColumn(),
                 BarColumn(bar_width=16),
                 TimeElapsedColumn(),
-                TextColumn("{task.description}", markup=False),
+                Current(),
                 console=console(self._stream, self._look, live=True),
                 transient=True,
                 redirect_stdout=False,
@@ -120,16 +134,20 @@ class Progress:
         failed = (
             f"{label('failed_so_far', self._lang, count=self._failed)}, " if self._failed else ""
         )
-        # counter, bar and clock take 36 columns
-        text = failed + self._current
+        # Counter, bar and clock take 36 columns. What goes on for a while counts its seconds;
+        # the clock beside it is the whole run's.
+        seconds = int(time.monotonic() - self._since)
+        since = f", {seconds} s" if seconds >= _COUNTED_FROM_S else ""
+        text, room = failed + self._current, max(0, self._look.width - 36 - len(since))
         if self._lang == "en":
-            text = text[: max(0, self._look.width - 36)]
+            text = text[:room]
         else:
             from rich.text import Text
 
             cut = Text(text)
-            cut.truncate(max(0, self._look.width - 36))
+            cut.truncate(room)
             text = cut.plain
+        text += since
         return to_ascii(text) if self._look.ascii else text
 
     def _update(self) -> None:

@@ -38,12 +38,15 @@ class Conversation:
         self._phase: Mapping[str, Any] = {"phase": "start"}
         self._target: Mapping[str, Any] | None = None
         self._check: Planned | None = None
+        self._compiling = False
         self._began = time.monotonic()
 
     def follow(self) -> None:
         """Listen until the worker is done, must be replaced, or is dead."""
         while True:
             limit = self._run.check_limit_s if self._check else self._run.starting_limit_s
+            if self._compiling:
+                limit += self._run.compiling_limit_s
             try:
                 message = self._worker.receive(self._began + limit)
                 if message is None:
@@ -71,7 +74,12 @@ class Conversation:
                 self._run.accept_plan(message["checks"])
             case "started":
                 self._check = self._run.start()
+                self._compiling = False
                 self._worker.mark()
+            case "compiling" | "compiled":
+                self._compiling = message["kind"] == "compiling"
+                if self._check is not None:
+                    self._run.told(self._check, compiling=self._compiling)
             case "finished":
                 self._finished(message)
                 self._check = None

@@ -39,6 +39,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from k3check.nouns.check import Check
+    from k3check.nouns.first_calls import FirstCalls
+
+#: Seconds that the first call with a shape may take at least: a kernel is compiled and tuned.
+COMPILING_LIMIT_S = 600.0
+
+#: First calls that took less in a check were no compilation worth telling.
+TOLD_FROM_S = 1.0
 
 _CRASH_CODES = {
     "raised": "K3O-020",
@@ -101,6 +108,7 @@ class _Judge:
         torch = _import_torch()
         send("phase", phase="plan")
         planner = _planner(plan, self._request)
+        first_calls = self._first_calls()
         checks = told_apart(planner(self._request, self._load), self._request)
         send("environment", environment=self._environment(torch))
         send("planned", checks=[_announce(check) for check in checks])
@@ -109,6 +117,7 @@ class _Judge:
                 continue
             send("started")
             finding, lost = self._checked(check, torch)
+            finding = without_first_calls(finding, first_calls.taken())
             self._losses.count(finding, lost=lost)
             send("finished", finding=finding_to_plain(finding))
             if check.amend is not None and not lost:
@@ -116,6 +125,21 @@ class _Judge:
                 amended = [finding_to_plain(finding) for finding in self._amended(check, torch)]
                 send("amended", findings=amended)
         send("environment", environment=self._environment(torch))
+
+    def _first_calls(self) -> FirstCalls:
+        """First calls with a shape, told to whoever waits, and no time of their checks."""
+        from k3check.nouns.first_calls import FIRST_CALLS
+
+        def begins() -> None:
+            self._sender.send("compiling")
+            self._connection.restart(max(COMPILING_LIMIT_S, self._request.timeout_s))
+
+        def ended() -> None:
+            self._sender.send("compiled")
+            self._connection.restart(self._request.timeout_s)
+
+        FIRST_CALLS.begins, FIRST_CALLS.ended = begins, ended
+        return FIRST_CALLS
 
     def _environment(self, torch: Any) -> dict[str, Any]:
         """Where the checks run: the runner's word on what the user's code has."""
@@ -170,6 +194,20 @@ class _Judge:
                 return check.amend()
         except CandidateLostError:
             return ()
+
+
+def without_first_calls(finding: Finding, seconds: Sequence[float]) -> Finding:
+    """The finding with what first calls with a shape took beside its own time."""
+    if sum(seconds) < TOLD_FROM_S:
+        return finding
+    taken = round(sum(seconds), 3)
+    said = Message("K3O-830", {"count": len(seconds), "seconds": f"{taken:.3g}"})
+    return replace(
+        finding,
+        duration_s=max(0.0, finding.duration_s - taken),
+        metrics={**finding.metrics, "first_call_seconds": taken},
+        notes=(*finding.notes, said),
+    )
 
 
 def _surely(request: OpsRequest) -> Iterable[CandidateSpec]:

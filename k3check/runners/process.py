@@ -139,6 +139,8 @@ class Child:
         # Threads that wait by spinning take the processor from those that work: on a busy machine
         # the same checks take four times as long. The user's own choice stands.
         environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        # Triton keeps what it has compiled, but not what it has measured, unless it is asked to.
+        environment.setdefault("TRITON_CACHE_AUTOTUNING", "1")
         # Appending, so that writing goes on at the new end after the file was cut.
         sink = self._printed.fileno()
         fcntl.fcntl(sink, fcntl.F_SETFL, fcntl.fcntl(sink, fcntl.F_GETFL) | os.O_APPEND)

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 #: The function that plans a run's checks, imported by the worker alone.
 PLAN = "k3check.checking:plan"
 
+#: Shown while a callable meets a shape for the first time.
+COMPILING = "first call with this shape: compiling"
+
+#: Seconds that this may take beside a check's own; the judge ends it before that.
+COMPILING_LIMIT_S = 600.0
+
 #: Seconds that importing torch, importing one target, or planning may take at least.
 STARTING_LIMIT_S = 120.0
 
@@ -127,6 +133,11 @@ class Run:
         return self._request.timeout_s + GRACE_S
 
     @property
+    def compiling_limit_s(self) -> float:
+        """Seconds more for a first call with a shape."""
+        return COMPILING_LIMIT_S
+
+    @property
     def is_first(self) -> bool:
         """No worker has planned yet, so what goes wrong is in the input."""
         return self._planned is None
@@ -152,6 +163,13 @@ class Run:
         self._barren = 0
         self._listener.started(check.id, check.title)
         return check
+
+    def told(self, check: Planned, *, compiling: bool) -> None:
+        """A check's first call with a shape begins, or has ended."""
+        if compiling:
+            self._listener.started("", COMPILING)
+        else:
+            self._listener.started(check.id, check.title)
 
     def add(self, finding: Finding, *, lost: bool = False) -> None:
         """The check that started last has its finding.

@@ -20,6 +20,11 @@ def good():
     return 1
 
 
+def slow():
+    time.sleep(1.6)
+    return 1
+
+
 def reads_input():
     return input()
 

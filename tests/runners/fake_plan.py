@@ -142,3 +142,32 @@ def changes(request, load_target):
     second = Path(request.directory, "started").exists()
     Path(request.directory, "started").touch()
     return [_check("first", lambda: os._exit(1)), _check("b" if second else "a", lambda: 1)]
+
+
+def first_calls(request, load_target):
+    """Each target is called as one that meets a shape for the first time, then once more."""
+    checks = []
+    for name, spec in request.candidates.items():
+        check = _check(name, _compiled(load_target(spec)))
+        checks.append(check)
+    return checks
+
+
+def _compiled(target):
+    from k3check.nouns.first_calls import FIRST_CALLS
+
+    def call():
+        FIRST_CALLS.begins()
+        began = time.perf_counter()
+        target()
+        FIRST_CALLS.seconds.append(time.perf_counter() - began)
+        FIRST_CALLS.ended()
+        return target()
+
+    return call
+
+
+if "K3CHECK_TEST_COMPILING_LIMIT" in os.environ:
+    from k3check.runners import judge
+
+    judge.COMPILING_LIMIT_S = float(os.environ["K3CHECK_TEST_COMPILING_LIMIT"])

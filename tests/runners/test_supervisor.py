@@ -422,3 +422,38 @@ def test_a_check_that_ends_well_starts_the_count_again(run):
 def test_exceptions_are_cheap_and_every_case_is_looked_at(run):
     result = run("raises", plan=planned_by("five_each"))
     assert outcomes(result, "raises") == ["crashed"] * 5
+
+
+def test_a_first_call_with_a_shape_is_no_time_of_its_check(run, recorder):
+    """Each call takes 1.6 s of a limit of 2: the first is a compilation, the second the check."""
+    listener = recorder()
+    plan = planned_by("first_calls")
+    found = by_name(run("slow", timeout_s=2.0, plan=plan, listener=listener))
+    slow = found["slow"]
+    assert slow.outcome is Outcome.PASS
+    assert 1.5 < slow.metrics["first_call_seconds"] < 10
+    assert slow.duration_s < slow.metrics["first_call_seconds"] + 1.5
+    assert [note.code for note in slow.notes] == ["K3O-830"]
+    assert listener.events.count(("started", "slow/call")) == 2  # before and after it
+
+
+def test_a_first_call_that_never_ends_is_stopped(run, monkeypatch):
+    """With the limit of a compilation, which is longer than a check's."""
+    monkeypatch.setenv("K3CHECK_TEST_COMPILING_LIMIT", "4")
+    found = by_name(run("hangs", timeout_s=1.0, plan=planned_by("first_calls")))["hangs"]
+    assert found.outcome is Outcome.TIMED_OUT
+    assert found.hint.values == {"seconds": "4"}
+
+
+def test_the_users_kernel_caches_are_kept(run, tmp_path, monkeypatch):
+    names = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_AUTOTUNING")
+    (tmp_path / "told.py").write_text(
+        f"import os\n\n\ndef f():\n    return [os.environ.get(n) for n in {names}]\n"
+    )
+    for name in names[:2]:
+        monkeypatch.setenv(name, f"/kept/{name}")
+    monkeypatch.delenv(names[2], raising=False)
+    found = run("told.py:f").findings[0].evidence["value"]
+    assert found == [*(f"/kept/{name}" for name in names[:2]), "1"]
+    monkeypatch.setenv(names[2], "0")
+    assert run("told.py:f").findings[0].evidence["value"][2] == "0"

@@ -270,6 +270,11 @@ class Connection:
         if self._child is not None:
             self._child.mark()
 
+    def restart(self, limit_s: float) -> None:
+        """The check's time starts again, with another limit."""
+        self.limit_s = limit_s
+        self.deadline = time.monotonic() + limit_s
+
     def _not_loaded(self, error: Exception, spec: CandidateSpec) -> UsageError:
         """The process was lost while it loaded something."""
         child = self._child
