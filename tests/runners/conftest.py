@@ -92,7 +92,15 @@ def workers_alive(nothing_left):
 def run(nothing_left, tmp_path):
     """Run named bad operators (or targets) one after the other in the way the command does."""
 
-    def run(*names, timeout_s=20.0, listener=None, directory=None, hidden=(), **options):
+    def run(
+        *names,
+        timeout_s=20.0,
+        listener=None,
+        directory=None,
+        hidden=(),
+        memory_limit=None,
+        **options,
+    ):
         request = OpsRequest(
             candidates={
                 name: CandidateSpec(
@@ -105,6 +113,7 @@ def run(nothing_left, tmp_path):
             timeout_s=timeout_s,
             directory=str(directory or tmp_path),
             hidden=hidden,
+            memory_limit=memory_limit,
         )
         options.setdefault("plan", PLAN)
         return k3check.runners.check(request, listener or Recorder(), **options)

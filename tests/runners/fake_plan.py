@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+from k3check.checking.planning import make_plan
 from k3check.errors import NothingToCheck, UsageError
 from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome
 from k3check.runners import process
@@ -171,3 +172,29 @@ if "K3CHECK_TEST_COMPILING_LIMIT" in os.environ:
     from k3check.runners import judge
 
     judge.COMPILING_LIMIT_S = float(os.environ["K3CHECK_TEST_COMPILING_LIMIT"])
+
+
+def norms(request, load_target):
+    """The quick checks of a gated norm, for every target: each under the target's own name."""
+    checks = []
+    for name, spec in request.candidates.items():
+        target = load_target(spec)
+        own = replace(
+            request,
+            candidates={"gated_rms_norm": replace(spec, operator="gated_rms_norm")},
+            only_configured=True,
+            profile="quick",
+        )
+        checks += [
+            _renamed(check, name) for check in make_plan(own, lambda *_, target=target: target)
+        ]
+    return checks
+
+
+def _renamed(check, name):
+    ident = f"{name}/{check.case}"
+
+    def run():
+        return replace(check.run(), id=ident, operator=name)
+
+    return replace(check, id=ident, operator=name, run=run, amend=None)
