@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: In a diagnosis's values: the code of another mistake that is there together with this one.
 TOGETHER = "together_with"
 
+#: The code of a mistake that nobody listed; its words and its slug are in the values.
+MUTANT = "K3O-900"
+
 #: The code of the note that no operator of the user's was under test.
 BUILT_IN_ONLY = "K3C-096"
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from k3check.diagnose.nearest import CLEAR, Match, Nearest
-from k3check.model import TOGETHER, Confidence, Diagnosis
+from k3check.diagnose.trial import CLEAR, Match
+from k3check.model import MUTANT, TOGETHER, Confidence, Diagnosis
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from k3check.diagnose.outcome import Nearest
     from k3check.nouns.fault import Fault
 
 
@@ -30,6 +31,8 @@ def diagnoses(found: Nearest) -> tuple[Diagnosis, ...]:
         return ()
     codes = distinct(found.group)
     alone = len(codes) == 1 and not found.others and not found.silent
+    if found.group[0].faults[0].code == MUTANT:
+        alone = alone and found.complete  # a rival that was not tried may be the one
     confidence = rank(alone=alone, margin=found.margin)
     ranked = [_diagnosis(m, f, confidence, found.margin) for m in codes for f in m.faults]
     ranked += [

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Rerun = Callable[[Candidate], Finding]
 
 #: Seconds that asking the wrong formula may take, per check and profile.
-BUDGET_S = {"quick": 0.3, "full": 2.0, "stress": 5.0}
+BUDGET_S = {"quick": 0.6, "full": 2.0, "stress": 5.0}
 #: Two failures are of one size if they differ by this share at most, or within the limit.
 SAME = 0.2
 #: a check fails beside a named mistake that could not be asked

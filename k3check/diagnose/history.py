@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Seconds of the processor that a search may take, by profile: what is found does not depend on
 #: what else the machine does.
-BUDGET_S = {"quick": 4.0, "full": 10.0, "stress": 30.0}
+BUDGET_S = {"quick": 6.0, "full": 12.0, "stress": 30.0}
 #: Findings that say by themselves what is wrong: nothing is searched for them alone.
 SELF_EXPLAINING = frozenset(
     {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,11 +36,20 @@ def predict(
     semantics = candidate.semantics
     for fault in faults:
         semantics = fault.applied(semantics)
-    outputs = candidate.operator.evaluate(semantics, candidate.interface, inputs, arithmetic)
+    with ExitStack() as changes:
+        for fault in faults:
+            if fault.during is not None:
+                changes.enter_context(fault.during())
+        outputs = candidate.operator.evaluate(semantics, candidate.interface, inputs, arithmetic)
     for fault in faults:
         if fault.transform is not None:
             outputs = fault.transform(outputs, inputs)
-    return outputs
+    shown = [fault.only for fault in faults if fault.only]
+    if not shown:
+        return outputs
+    others = [fault for fault in faults if not fault.only]
+    right = predict(candidate, others, inputs, arithmetic)
+    return right | {name: outputs[name] for only in shown for name in only if name in outputs}
 
 
 @dataclass(frozen=True)
@@ -76,14 +85,14 @@ def residual(
     Returns:
         None if rounding decides the prediction, so that the case says nothing about the fault.
     """
-    predicted = predict(candidate, faults, seen.inputs)
+    predicted = in_view(seen, predict(candidate, faults, seen.inputs))
     gaps = {name: _gap(predicted[name], seen, name) for name in seen.unit}
     worst = max(gap / seen.unit[name] for name, gap in gaps.items())
     far = all(SOUND < gap < math.inf for gap in gaps.values())
     if worst <= NEAR or (far and not careful):
         return Residual(worst, doubtful=far and worst > NEAR)
     low = rounding(candidate.recipe, block_operands=candidate.operator.block_operands)
-    rounded = predict(candidate, faults, seen.inputs, low)
+    rounded = in_view(seen, predict(candidate, faults, seen.inputs, low))
     worst = 0.0
     for name, gap in gaps.items():
         own = distance(rounded[name], predicted[name])
@@ -91,6 +100,11 @@ def residual(
             return None
         worst = max(worst, gap / max(seen.unit[name], own + 0.5 * seen.unit[name]))
     return Residual(worst)
+
+
+def in_view(seen: Record, outputs: Tensors) -> Tensors:
+    """The part of outputs that a record compares."""
+    return outputs if seen.shown is None else seen.shown(outputs)
 
 
 def _gap(predicted: torch.Tensor, seen: Record, name: str) -> float:
@@ -132,6 +146,8 @@ def tried(
     try:
         return residual(candidate, faults, seen, careful=careful)
     except Exception as error:
+        if any(fault.during is not None for fault in faults):
+            return Residual(math.inf)  # a change that has no meaning on these shapes
         broken = _BROKEN.get(None)
         if broken is None:
             raise

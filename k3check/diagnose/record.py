@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from k3check.compare.allowance import floor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from k3check.nouns.operator import Candidate, Output
     from k3check.nouns.tensors import Tensors
@@ -29,6 +29,8 @@ class Record:
             floor. A residual is given in these units.
         failed: whether the comparison failed.
         sets: what came out whose order says nothing (ids), by name.
+        facts: what the reference tells about the call (see :func:`k3check.mutate.site.note`).
+        shown: the part of a prediction that is compared; all of it if None.
     """
 
     case: str
@@ -39,6 +41,8 @@ class Record:
     failed: bool
     size: int = field(default=0)
     sets: Tensors = field(default_factory=dict)
+    shown: Callable[[Tensors], Tensors] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def record(

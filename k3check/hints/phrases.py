@@ -19,7 +19,7 @@ from k3check import hints
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Section = Literal["titles", "reasons", "evidence", "usage"]
+Section = Literal["titles", "reasons", "evidence", "usage", "mutants"]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from k3check.nouns.tensors import Tensors
 
@@ -20,6 +21,9 @@ class Fault:
         changes: fields of the semantics that it gets wrong, with the wrong values.
         transform: applied to the outputs, ``transform(outputs, inputs) -> outputs``.
         values: fill the placeholders of its texts (the chunk size ...).
+        during: the reference is evaluated in this context: a change of one of its values that no
+            field of the semantics has (see :mod:`k3check.mutate`).
+        only: outputs that it shows in, where it does not show in all.
     """
 
     code: str
@@ -27,6 +31,13 @@ class Fault:
     changes: Mapping[str, Any] = field(default_factory=dict)
     transform: Callable[[Tensors, Tensors], Tensors] | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
+    during: Callable[[], AbstractContextManager[None]] | None = None
+    only: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What tells it from others: the code of a listed mistake, a mutant's slug."""
+        return self.code if self.during is None else self.slug
 
     def applied(self, semantics: Any) -> Any:
         """The semantics with this mistake in it."""

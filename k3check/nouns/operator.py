@@ -76,6 +76,10 @@ class Operator:
         block_operands: the operator multiplies whole blocks, so a low-precision recipe may round
             its operands.
         properties: checks that need no reference.
+        forms: changes of the semantics that are the same function in another form, with sites of
+            its own (a chunkwise one), for a callable of an interface.
+        window: ``window(semantics, interface, inputs, sequence, first, last)``: inputs of a few
+            tokens of one sequence with the state before them, for a recurrence.
         stretched: a case that the stress profile makes as long as the configured context.
     """
 
@@ -100,6 +104,8 @@ class Operator:
     sized: Sized | None = None
     #: which of them a user can choose: ``heads``, ``key_dim``, ``value_dim``
     sizes: frozenset[str] = frozenset()
+    forms: Callable[[Any], Sequence[Mapping[str, Any]]] = lambda _interface: ({},)
+    window: Callable[[Any, Any, Tensors, int, int, int], Tensors | None] | None = None
     #: legal other recipes: name -> change of the arithmetic, judged ``acceptable`` and named
     legal: Callable[[Recipe], Mapping[str, Arithmetic]] = lambda _recipe: {}
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from k3check import hints
 from k3check.hints.phrases import phrase
-from k3check.model import BUILT_IN_ONLY, Diagnosis, Finding, Message, Outcome
+from k3check.model import BUILT_IN_ONLY, MUTANT, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from k3check.hints.phrases import Section
     from k3check.model import Report
 
 
@@ -202,8 +203,9 @@ def fix_of(message: Message | Diagnosis, lang: str) -> str:
 
 def _told(message: Message | Diagnosis, lang: str) -> Mapping[str, object]:
     """A message's values; those that are sentences of ours in the language."""
+    section: Section = "mutants" if message.code == MUTANT else "reasons"
     return {
-        name: phrase(value, lang, "reasons") if isinstance(value, str) else value
+        name: phrase(value, lang, section) if isinstance(value, str) else value
         for name, value in message.values.items()
     }
 
@@ -217,6 +219,8 @@ def slug_of(diagnosis: Diagnosis) -> str:
     """The slug of a diagnosis; empty where this version does not know the code."""
     if isinstance(diagnosis, SavedDiagnosis):
         return diagnosis.slug
+    if diagnosis.code == MUTANT:
+        return str(diagnosis.values.get("slug", "mutant"))
     entry = hints.find(diagnosis.code)
     return entry.slug if entry is not None else ""
 

@@ -9,9 +9,11 @@ import torch
 
 from k3check.checking.candidates import build_candidate
 from k3check.diagnose.conclude import diagnoses, margin_of, rank
-from k3check.diagnose.nearest import Match, Nearest, nearest
+from k3check.diagnose.nearest import nearest
+from k3check.diagnose.outcome import Nearest
 from k3check.diagnose.prediction import unspoken
 from k3check.diagnose.record import record
+from k3check.diagnose.trial import Match
 from k3check.model import Confidence, Outcome
 from k3check.nouns.fault import Fault
 from k3check.nouns.recipe import EXACT

@@ -17,10 +17,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.mutate.site import at
+
 if TYPE_CHECKING:
     from k3check.nouns.recipe import Arithmetic
     from k3check.operators.kda.reference import Sequence
     from k3check.operators.kda.semantics import KdaSemantics
+
+
+BY_KEY, BY_VALUE = "batch head token key", "batch head token value"
+STATE = "batch head key value"
 
 
 def run_chunks(
@@ -38,7 +44,9 @@ def run_chunks(
             entering = torch.zeros_like(state)
         elif start and semantics.handed_state == "stale":
             entering = stale
-        output, leaving = one_chunk(semantics, block, entering, arithmetic, first=start == 0)
+        entering = at("state handed in", entering, STATE, start=start, looped=True)
+        output, leaving = one_chunk(semantics, block, entering, arithmetic, start=start)
+        leaving = at("state handed on", leaving, STATE, start=start, looped=True)
         outputs.append(output)
         stale, state = state, arithmetic.stored(leaving)
         if T - start < C:
@@ -52,17 +60,20 @@ def one_chunk(
     state: torch.Tensor,
     arithmetic: Arithmetic,
     *,
-    first: bool,
+    start: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """One chunk: (output [B, HV, C, V], state after it [B, HV, K, V])."""
     q, k, v, g, beta = block
     low = arithmetic.operands
-    G = g.cumsum(dim=2)
+    G = at("cumulative decay", g.cumsum(dim=2), BY_KEY, start=start)
     if semantics.sum_rounding != "none":
         G = G.to(getattr(torch, semantics.sum_rounding)).to(g.dtype)
     decay = pair_decay(G) if semantics.pair_form == "difference" else factored_decay(G)
+    decay = at("pair decay", decay, "batch head token source key", start=start)
     A = torch.einsum("bhik,bhjk,bhijk->bhij", k, k, decay)
     P = torch.einsum("bhik,bhjk,bhijk->bhij", q, k, decay)
+    A = at("products of keys", A, "batch head token source", start=start)
+    P = at("products of queries and keys", P, "batch head token source", start=start)
     if semantics.intra == "no_decay":
         P = (q @ k.transpose(-1, -2)).tril()
     elif semantics.intra == "strict":
@@ -70,26 +81,35 @@ def one_chunk(
     elif semantics.intra == "full":
         P = P + (q @ k.transpose(-1, -2)).triu(1)
     held = low(state)
-    target = v - low(k * G.exp()) @ held
-    U = solve(semantics, A, beta, beta.unsqueeze(-1) * low(target))
-    grown = G.exp()
+    entry = at("decay since chunk start", G.exp(), BY_KEY, start=start)
+    old = at("handed prediction", low(k * entry) @ held, BY_VALUE, start=start)
+    target = at("system target", v - old, BY_VALUE, start=start)
+    U = solve(semantics, A, beta, beta.unsqueeze(-1) * low(target), start)
+    U = at("system solution", U, BY_VALUE, start=start)
+    grown = at("carried decay", G.exp(), BY_KEY, start=start)
     if semantics.inter == "exclusive":
         grown = (G - g).exp()
     elif semantics.inter == "undecayed":
         grown = torch.ones_like(G)
     read = held.transpose(-1, -2) if semantics.handed_state == "transposed_read" else held
-    carried = low(q * grown) @ (held if first else read)
+    carried = low(q * grown) @ (read if start else held)
+    carried = at("carried part", carried, BY_VALUE, start=start)
     if semantics.inter == "dropped":
         carried = torch.zeros_like(carried)
-    output = carried + low(P) @ low(U)
+    output = carried + at("local part", low(P) @ low(U), BY_VALUE, start=start)
     last = -2 if semantics.handed_state == "loses_last" and G.shape[2] > 1 else -1
     end = G[:, :, last, :]
     factor = (end.unsqueeze(2) - G).exp().clamp(max=1.0)
+    factor = at("decay to chunk end", factor, BY_KEY, start=start)
     if semantics.handed_state == "loses_last":
         U = U.clone()
         U[:, :, -1] = 0
     kept = state if semantics.handed_state == "not_decayed" else state * end.exp().unsqueeze(-1)
-    return output, kept + low(k * factor).transpose(-1, -2) @ low(U)
+    kept = at("handed state that is kept", kept, STATE, start=start, looped=True)
+    written = low(k * factor).transpose(-1, -2) @ low(U)
+    return output, kept + at(
+        "state that the chunk writes", written, STATE, start=start, looped=True
+    )
 
 
 def pair_decay(G: torch.Tensor) -> torch.Tensor:
@@ -126,7 +146,11 @@ def half_doubling(L: torch.Tensor) -> torch.Tensor:
 
 
 def solve(
-    semantics: KdaSemantics, A: torch.Tensor, beta: torch.Tensor, right: torch.Tensor
+    semantics: KdaSemantics,
+    A: torch.Tensor,
+    beta: torch.Tensor,
+    right: torch.Tensor,
+    start: int = 0,
 ) -> torch.Tensor:
     """U of (I + Diag(beta) strictLower(A)) U = right, or of a wrong system."""
     rows, columns = beta.unsqueeze(-1), beta.unsqueeze(-2)
@@ -136,6 +160,7 @@ def solve(
         L = strict
     elif semantics.system == "with_diagonal":
         L = A.tril() * rows
+    L = at("system matrix", L, "batch head token source", start=start)
     if semantics.system == "no_solve":
         return right - L @ right
     if semantics.system == "truncated":  # Neumann series cut after the seventh power

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -21,8 +22,12 @@ from k3check.operators.kda import (
     present,
     properties,
     reference,
+    window,
 )
 from k3check.operators.kda.semantics import SEMANTICS
+
+if TYPE_CHECKING:
+    from k3check.operators.kda.semantics import KdaInterface
 
 OUTPUT = Output("output", ("batch", "token", "head", "channel"))
 STATE = Output("final_state", ("batch", "head", "key", "channel"), dtype="state")
@@ -55,6 +60,10 @@ def legal_chunk_recipes(recipe: Recipe) -> dict[str, Arithmetic]:
         stored = replace(rounding(recipe), state=recipe.io, stepwise=True)
         found[f"{name} state, stored after every token"] = stored
     return found
+def chunk_forms(interface: KdaInterface) -> tuple[dict[str, int], ...]:
+    """Token by token, and chunk by chunk in the sizes that a callable may have."""
+    sizes = [interface.chunk] if interface.chunk else faults.CHUNKS
+    return ({}, *({"chunk": size} for size in sizes))
 
 
 def _operator(name: str, suite: str, title: str) -> Operator:
@@ -78,6 +87,8 @@ def _operator(name: str, suite: str, title: str) -> Operator:
         legal=legal_chunk_recipes if name == "kda_chunk" else legal_recipes,
         sized=cases.sized,
         sizes=frozenset({"heads", "key_dim", "value_dim"}),
+        window=None if step else window.window,
+        forms=chunk_forms if name == "kda_chunk" else lambda _interface: ({},),
         stretched=None if step else cases.STRETCHED,
         properties=properties.STEP_PROPERTIES if step else properties.SEQUENCE_PROPERTIES,
     )

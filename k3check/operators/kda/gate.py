@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
+from k3check.mutate.site import at
+
 if TYPE_CHECKING:
     from k3check.operators.kda.semantics import KdaSemantics
 
 LN2 = math.log(2.0)
+GATE = "batch token head key"
 
 
 def rate(semantics: KdaSemantics, A_log: torch.Tensor, heads: int, K: int) -> torch.Tensor:
@@ -81,12 +84,20 @@ def log_decay(
         if dt_bias is None
         else bias(semantics, dt_bias.to(raw.dtype), heads, K)
     )
-    signed = semantics.gate_sign * raw
+    if A_log is not None:
+        factor = at("rate", factor.expand(heads, K), "head key")
+    if dt_bias is not None:
+        shift = at("bias", shift, "head key")
+    signed = at("raw gate", semantics.gate_sign * raw, GATE)
     if semantics.gate == "floor":
-        return ((1 - semantics.floor) * torch.sigmoid(signed) + semantics.floor).log()
+        opened = at("gate sigmoid", torch.sigmoid(signed), GATE)
+        gain, least = at("floor gain", 1 - semantics.floor), semantics.floor
+        alpha = gain * opened + at("floor", least)
+        return at("alpha", alpha, GATE).log()
     if semantics.gate in ("softplus", "clamped_softplus"):
         x = signed + shift if semantics.bias != "after_rate" else signed
-        g = -factor * softplus(x, coarse_log=coarse_log)
+        x = at("biased gate", x, GATE)
+        g = -factor * at("gate softplus", softplus(x, coarse_log=coarse_log), GATE)
         if semantics.bias == "after_rate":
             g = g + shift
         return g.clamp(min=semantics.lower_bound) if semantics.gate == "clamped_softplus" else g
@@ -95,7 +106,9 @@ def log_decay(
     elif semantics.bias == "after_rate":
         g = semantics.lower_bound * torch.sigmoid(factor * signed + shift)
     else:
-        g = semantics.lower_bound * torch.sigmoid(factor * (signed + shift))
+        argument = at("gate argument", factor * at("biased gate", signed + shift, GATE), GATE)
+        opened = at("gate sigmoid", torch.sigmoid(argument), GATE)
+        g = at("lower bound", semantics.lower_bound) * opened
     return semantics.lower_bound - g if semantics.gate == "upper_bound" else g
 
 
@@ -136,7 +149,7 @@ def activated_beta(semantics: KdaSemantics, logits: torch.Tensor) -> torch.Tenso
     """Beta of its logits, [B, T, HV]."""
     value = logits
     if semantics.beta in ("sigmoid", "double_sigmoid"):
-        value = torch.sigmoid(value)
+        value = torch.sigmoid(at("beta logit", value, "batch token head"))
     if semantics.beta == "double_sigmoid":
         value = torch.sigmoid(value)
     elif semantics.beta == "one":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from k3check.model import Message
+from k3check.mutate.site import at, note
 from k3check.nouns.arguments import taken
 from k3check.nouns.case import Case
 from k3check.nouns.convention import Binding, Convention, Example
@@ -103,7 +104,8 @@ def evaluate(
         wide.get("dt_bias"),
         coarse_log=arithmetic.coarse_log,
     )
-    g = front.choose_gate(semantics, g)
+    note(sizes={"K": g.shape[-1]}, tokens=g.shape[1])
+    g = at("log decay", front.choose_gate(semantics, g), front.GATE)
     if interface.output == "alpha":
         g = g.exp()
     elif interface.output == "log2":

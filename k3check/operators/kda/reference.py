@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.mutate.site import at, note
 from k3check.nouns.recipe import EXACT, Arithmetic
 from k3check.operators.kda import gate as front
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 #: The longest sums that a chunk in use has (the article's); where the callable's own size is known,
 #: its interface says so.
 LARGEST_CHUNK = 128
+
+#: axes of what stands by query head, by value head, and in the token loop
+BY_QUERY, BY_KEY = "batch token qhead key", "batch token head key"
+BY_VALUE, BY_HEAD = "batch token head value", "batch token head"
 
 
 @dataclass(frozen=True)
@@ -68,14 +73,16 @@ def evaluate(
     run = run_chunks if semantics.chunk else run_tokens
     outputs: list[torch.Tensor] = []
     states: list[torch.Tensor] = []
-    for part in split(whole, inputs.get("cu_seqlens")):
+    for n, part in enumerate(split(whole, inputs.get("cu_seqlens"))):
+        note(sequence=n, later_sequence=n > 0, tokens=part.q.shape[2], whole=False)
         if semantics.packing == "leak" and states:
             part = replace(part, state=states[-1])
         o, s = run(semantics, part, arithmetic) if part.q.shape[2] else (part.v, part.state)
         outputs.append(o)
         states.append(s)
     output = torch.cat(outputs, dim=2).transpose(1, 2)
-    state = torch.cat(states, dim=0)
+    output = at("output", output, "batch token head value")
+    state = at("final state", torch.cat(states, dim=0), "batch head key value")
     if semantics.final_state == "transposed":
         state = state.transpose(-1, -2)
     elif semantics.final_state == "initial":
@@ -108,6 +115,18 @@ def prepare(
     k, v = cast["k"], cast["v"]
     q = cast.get("q", k)
     HV, H, K, V = v.shape[2], k.shape[2], k.shape[3], v.shape[3]
+    lengths = inputs.get("cu_seqlens")
+    note(
+        packed=lengths is not None,
+        ends=None if lengths is None else [int(end) for end in lengths],
+        grouped=HV != H,
+        state_given=inputs.get("initial_state") is not None,
+        sizes={"K": K, "V": V},
+        tokens=k.shape[1],
+        whole=True,
+        later_sequence=False,
+    )
+    q, k = at("raw q", q, BY_QUERY), at("raw k", k, BY_QUERY)
     if interface.norm == "op":
         q, k = front.normalised_pair(semantics, q, k)
         q, k = arithmetic.operands(q), arithmetic.operands(k)
@@ -118,12 +137,16 @@ def prepare(
         beta = front.activated_beta(semantics, beta)
     elif semantics.beta_gain != 1.0:
         beta = semantics.beta_gain * beta
-    beta = front.choose_beta(semantics, beta)
+    g, beta = at("log decay", g, BY_KEY), at("beta", front.choose_beta(semantics, beta), BY_HEAD)
+    q, k, v = at("q", q, BY_QUERY), at("k", k, BY_QUERY), at("v", v, BY_VALUE)
+    scale = at("scale", scale)
     if semantics.value_token == "previous":
         v = torch.cat([torch.zeros_like(v[:, :1]), v[:, :-1]], dim=1)
     if semantics.key_token == "previous":
         k = torch.cat([torch.zeros_like(k[:, :1]), k[:, :-1]], dim=1)
     q, k = (spread_heads(semantics, x, HV // H) for x in (q, k))
+    if HV != H:
+        q, k = at("spread q", q, BY_KEY), at("spread k", k, BY_KEY)
     if semantics.head_order == "reversed":
         q, k = q.flip(2), k.flip(2)
     elif semantics.head_order == "rolled":
@@ -132,7 +155,6 @@ def prepare(
         q, k, v, g, beta = (
             x[:, :, :1].expand(*x.shape[:2], HV, *x.shape[3:]) for x in (q, k, v, g, beta)
         )
-    lengths = inputs.get("cu_seqlens")
     N = k.shape[0] if lengths is None else len(lengths) - 1
     state = initial_state(semantics, cast.get("initial_state"), (N, HV, K, V), v)
     return Sequence(
@@ -141,7 +163,7 @@ def prepare(
         v=v.transpose(1, 2),
         g=g.transpose(1, 2),
         beta=beta.transpose(1, 2),
-        state=arithmetic.stored(state),
+        state=at("initial state", arithmetic.stored(state), "batch head key value"),
     )
 
 
@@ -214,6 +236,13 @@ def split(whole: Sequence, cu_seqlens: torch.Tensor | None) -> list[Sequence]:
     ]
 
 
+_STATE = "batch head key value"
+
+
+def _in_loop(name: str, value: torch.Tensor, axes: str, token: int) -> torch.Tensor:
+    return at(name, value, axes, start=token, looped=True)
+
+
 def run_tokens(
     semantics: KdaSemantics, part: Sequence, arithmetic: Arithmetic
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -222,7 +251,7 @@ def run_tokens(
     Returns:
         (output [B, HV, T, V], state after the last token [B, HV, K, V]).
     """
-    alpha = part.g.exp().unsqueeze(-1)
+    alpha = at("decay", part.g.exp(), "batch head token key").unsqueeze(-1)
     if semantics.decay_rounding == "bfloat16":
         alpha = alpha.bfloat16().to(alpha.dtype)
     if semantics.decay == "none":
@@ -234,33 +263,44 @@ def run_tokens(
     for t in range(part.q.shape[2]):
         q, k, v = part.q[:, :, t], part.k[:, :, t], part.v[:, :, t]
         beta = part.beta[:, :, t, None]
-        previous = state
+        previous = state = _in_loop("state before the token", state, _STATE, t)
         skip = t == 0 and semantics.initial_state == "decay_skipped"
         decayed = state if semantics.decay == "after" or skip else state * alpha[:, :, t]
+        decayed = _in_loop("decayed state", decayed, _STATE, t)
         source = state if semantics.prediction == "undecayed" else decayed
+        source = _in_loop("state that predicts", source, _STATE, t)
         by = q if semantics.prediction == "by_query" else k
+        by = _in_loop("key that predicts", by, "batch head key", t)
         prediction = (by.unsqueeze(-2) @ source).squeeze(-2)
+        prediction = _in_loop("prediction", prediction, "batch head value", t)
         if semantics.prediction == "none":
             prediction = torch.zeros_like(prediction)
         elif semantics.prediction == "negative":
             prediction = -prediction
+        value = _in_loop("value that is written", v, "batch head value", t)
+        gap = _in_loop("error", value - prediction, "batch head value", t)
         error = {
-            "both": beta * (v - prediction),
+            "both": beta * gap,
             "value": beta * v - prediction,
             "prediction": v - beta * prediction,
             "twice": beta * beta * (v - prediction),
         }[semantics.beta_on]
         if semantics.write == "value_only":
             error = v
+        error = _in_loop("correction", error, "batch head value", t)
         key = q if semantics.write == "by_query" else k
+        key = _in_loop("key that is written", key, "batch head key", t)
         base = state if semantics.write == "no_decay_kept" else decayed
+        base = _in_loop("state that is kept", base, _STATE, t)
         state = base + key.unsqueeze(-1) * error.unsqueeze(-2)
         if semantics.decay == "after":
             state = state * alpha[:, :, t]
-        state = arithmetic.stored(state)
+        state = _in_loop("state after the token", arithmetic.stored(state), _STATE, t)
         seen = {"after": state, "by_key": state, "before_write": decayed, "before_all": previous}
         reader = k if semantics.readout == "by_key" else q
-        outputs.append((reader.unsqueeze(-2) @ seen[semantics.readout]).squeeze(-2))
+        reader = _in_loop("query that reads", reader, "batch head key", t)
+        read = _in_loop("state that is read", seen[semantics.readout], _STATE, t)
+        outputs.append((reader.unsqueeze(-2) @ read).squeeze(-2))
     if semantics.final_state == "previous":
         state = previous
     elif semantics.final_state == "decayed_again":

@@ -1,0 +1,221 @@
+"""The nearest mutant: one change at one place of the reference that explains what came out.
+
+Mutants go through the cases from the smallest on, passing ones included, and are given up at the
+first that they do not explain; so nearly all of them cost one evaluation of one token. Where no
+mutant explains everything everywhere, those that explain the wrong places alone are tried in
+scopes (see :mod:`k3check.diagnose.scoped`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from k3check.diagnose import scoped
+from k3check.diagnose.focus import windows
+from k3check.diagnose.outcome import Nearest, outcome
+from k3check.diagnose.prediction import NEAR, predict, tried
+from k3check.diagnose.record import distance
+from k3check.diagnose.trial import Match, search
+from k3check.model import MUTANT
+from k3check.mutate.mutants import mutations
+from k3check.mutate.site import Recorder, probed
+from k3check.nouns.fault import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from k3check.diagnose.record import Record
+    from k3check.mutate.mutation import Mutation
+    from k3check.nouns.operator import Candidate
+    from k3check.nouns.tensors import Tensors
+
+#: Shares of a search's time after which one kind of mutants is given up.
+UNSCOPED, FOCUSED, SCOPED, COMPARED = 0.55, 0.75, 0.9, 1.0
+#: Changes whose words are less plain than this are nobody's first mistake: a search that has tried
+#: all others has tried enough to say that something is unique.
+USUAL = 3
+#: Records in which sites are looked for.
+LOOKED_AT = 3
+#: Predictions in exact arithmetic that differ by less are the same.
+SAME = 1e-9
+#: the seed of inputs that no candidate has seen
+FRESH = 7919
+#: ... of which those with more numbers are left out: they take long and say nothing else
+FRESH_SIZE = 80_000
+
+
+def as_fault(mutation: Mutation, form: Mapping[str, object]) -> Fault:
+    """A mutation as a mistake that can be searched for."""
+    return Fault(
+        MUTANT,
+        mutation.slug,
+        changes=form,
+        values=mutation.said(),
+        during=mutation.during,
+        only=mutation.scope.outputs,
+    )
+
+
+def sites(candidate: Candidate, form: Mapping[str, object], records: Sequence[Record]) -> Recorder:
+    """The sites of a form of the reference."""
+    recorder = Recorder()
+    right = Fault(MUTANT, "none", changes=form)
+    more = [seen for seen in records[LOOKED_AT:] if seen.inputs.get("cu_seqlens") is not None][:1]
+    with probed(recorder):
+        for seen in [*records[:LOOKED_AT], *more]:
+            predict(candidate, [right], seen.inputs)
+    return recorder
+
+
+def by_work(candidate: Candidate, records: Sequence[Record]) -> list[Record]:
+    """Records with their facts, in the order of what an evaluation takes: steps of a loop first."""
+
+    def looked_at(seen: Record) -> tuple[int, Record]:
+        recorder = Recorder()
+        with probed(recorder):
+            predict(candidate, [], seen.inputs)
+        return recorder.visits, replace(seen, facts=recorder.facts)
+
+    made = [looked_at(seen) for seen in records]
+    return [seen for _, seen in sorted(made, key=lambda pair: (pair[0], pair[1].size))]
+
+
+def everywhere(
+    candidate: Candidate, records: Sequence[Record]
+) -> list[tuple[Mutation, Mapping[str, object]]]:
+    """All mutations without a scope, with the form whose site it is; the plainest first.
+
+    A site of the usual form counts once; those of a chunkwise form count in every size.
+    """
+    found: list[tuple[Mutation, Mapping[str, object]]] = []
+    known: tuple[str, ...] = ()
+    for form in candidate.operator.forms(candidate.interface):
+        recorder = sites(candidate, form, records)
+        found += [(mutation, form) for mutation in mutations(recorder, known)]
+        known = known or tuple(recorder.sites)
+    return sorted(found, key=lambda pair: pair[0].plain)
+
+
+def nearest(
+    candidate: Candidate,
+    records: Sequence[Record],
+    listed: Sequence[Match],
+    after: Callable[[float], Callable[[], bool]],
+) -> Nearest | None:
+    """The mutants that explain all records; None if there are none.
+
+    Args:
+        candidate, records: what was seen.
+        listed: the listed mistakes with their residuals, none of which explains everything.
+        after: ``after(share)()``: whether that share of the time is over.
+    """
+    ordered = by_work(candidate, records)
+    first = windows(candidate, ordered)
+    seen_to: list[Match] = []
+    complete = True
+    every = everywhere(candidate, ordered)
+    for near in (True, False):
+        mine = [(m, form) for m, form in every if m.change.local is near]
+        sets = ((as_fault(m, form),) for m, form in mine)
+        looked = [*first, *ordered] if near else ordered
+        matches, done = search(candidate, sets, looked, after(UNSCOPED), to_the_end=False)
+        left = mine[len(matches) :]
+        done = done or bool(left and left[0][0].change.plain > USUAL)
+        seen_to, complete = [*seen_to, *matches], complete and done
+    found = [m for m in seen_to if m.residual <= NEAR]
+    if not found:
+        limited = list(in_parts(candidate, ordered, every, after(FOCUSED)))
+        matches, done = search(candidate, limited, ordered, after(SCOPED), to_the_end=False)
+        seen_to, complete = [*seen_to, *matches], complete and done and not after(FOCUSED)()
+        found = [m for m in seen_to if m.residual <= NEAR]
+    if not found:
+        return None
+    told = outcome(candidate, found, [*listed, *seen_to], ordered, complete=complete)
+    order = {match.name: place for place, match in enumerate(seen_to)}
+    group = sorted(told.group, key=lambda m: order[m.name])
+    return replace(told, group=tuple(apart(candidate, group, after(COMPARED))))
+
+
+def in_parts(
+    candidate: Candidate,
+    records: Sequence[Record],
+    every: Sequence[tuple[Mutation, Mapping[str, object]]],
+    enough: Callable[[], bool],
+) -> Iterator[tuple[Fault, ...]]:
+    """Mutants that explain the wrong places, in every scope that these allow."""
+    wrong_places = scoped.focused(candidate, records)
+    if not wrong_places:
+        return
+    allowed = list(scoped.scopes(candidate, records))
+    if not allowed:
+        return
+    fits: list[tuple[Mutation, Mapping[str, object]]] = []
+    for mutation, form in every:
+        if enough():
+            break
+        fault = as_fault(mutation, form)
+        if all(explains(candidate, fault, seen) for seen in wrong_places):
+            fits.append((mutation, form))
+    for scope in allowed:
+        for mutation, form in fits:
+            if scope.fits(mutation.site):
+                yield (as_fault(replace(mutation, scope=scope), form),)
+
+
+def explains(candidate: Candidate, fault: Fault, seen: Record) -> bool:
+    """Whether a mistake predicts what came out at the places that a record compares."""
+    one = tried(candidate, [fault], seen, careful=False)
+    return one is not None and one.units <= NEAR
+
+
+def apart(candidate: Candidate, group: Sequence[Match], enough: Callable[[], bool]) -> list[Match]:
+    """A group without those that are the same on all inputs as one before them.
+
+    They predict the same on what the candidate was called with; whether they are one function is
+    seen on inputs that it was not. If time runs out, they count as different.
+    """
+    if len(group) == 1:
+        return list(group)
+    fresh = inputs_of(candidate)
+    kept: list[tuple[Match, list[Tensors]]] = []
+    for match in group:
+        if enough():
+            kept.append((match, []))
+            continue
+        try:
+            told = [predict(candidate, match.faults, inputs) for inputs in fresh]
+        except (RuntimeError, ValueError, IndexError, KeyError):
+            told = []
+        if not any(same(told, other) for _, other in kept):
+            kept.append((match, told))
+    return [match for match, _ in kept]
+
+
+def inputs_of(candidate: Candidate) -> list[Tensors]:
+    """Inputs of every case that fits and is not large, from another seed."""
+    operator = candidate.operator
+    found: list[Tensors] = []
+    for case in operator.cases:
+        fitted = operator.fit(case, candidate.interface)
+        if isinstance(fitted, str) or not case.diagnosable or case.profile == "stress":
+            continue
+        raw = operator.raw(fitted, candidate.semantics, FRESH)
+        if sum(x.numel() for x in raw.values() if isinstance(x, torch.Tensor)) <= FRESH_SIZE:
+            recipe, interface = candidate.recipe, candidate.interface
+            found.append(operator.present(raw, candidate.semantics, interface, recipe))
+    return found
+
+
+def same(one: Sequence[Tensors], other: Sequence[Tensors]) -> bool:
+    """Whether two mistakes gave the same on all fresh inputs, and there were some."""
+    if not one or len(one) != len(other):
+        return False
+    return all(
+        distance(x[n].double(), y[n].double()) <= SAME
+        for x, y in zip(one, other, strict=True)
+        for n in x
+        if isinstance(x[n], torch.Tensor)
+    )
