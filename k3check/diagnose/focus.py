@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from k3check.diagnose.record import Record
     from k3check.nouns.operator import Candidate
     from k3check.nouns.tensors import Tensors
@@ -135,11 +133,3 @@ def window(candidate: Candidate, place: Place, *, heads: bool = False) -> Record
         seen, inputs=inputs, actual={name: actual}, reference={name: right},
         unit={name: unit}, size=actual.numel(), sets={}, shown=shown,
     )  # fmt: skip
-
-
-def windows(candidate: Candidate, records: Sequence[Record], most: int = 2) -> list[Record]:
-    """Windows of the failing records, those with the most tokens before the wrong one last."""
-    places = [first_wrong(candidate, seen) for seen in records if seen.failed]
-    told = sorted((p for p in places if p is not None), key=lambda p: p.token)
-    found = (window(candidate, place) for place in told)
-    return [seen for seen in found if seen is not None][:most]

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from k3check.diagnose import scoped
-from k3check.diagnose.focus import windows
 from k3check.diagnose.outcome import Nearest, outcome
-from k3check.diagnose.prediction import NEAR, predict, tried
+from k3check.diagnose.prediction import NEAR, predict
 from k3check.diagnose.record import distance
 from k3check.diagnose.trial import Match, search
 from k3check.model import MUTANT
 from k3check.mutate.mutants import mutations
+from k3check.mutate.mutation import Mutation
 from k3check.mutate.site import Recorder, probed
 from k3check.nouns.fault import Fault
 
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from k3check.diagnose.record import Record
-    from k3check.mutate.mutation import Mutation
     from k3check.nouns.operator import Candidate
     from k3check.nouns.tensors import Tensors
 
+#: A mutation and the form of the reference that has its site.
+Variant = tuple[Mutation, "Mapping[str, object]"]
 #: Shares of a search's time after which one kind of mutants is given up.
-UNSCOPED, FOCUSED, SCOPED, COMPARED = 0.55, 0.75, 0.9, 1.0
+UNSCOPED, SCOPED, COMPARED = 0.6, 0.85, 0.95
 #: Changes whose words are less plain than this are nobody's first mistake: a search that has tried
 #: all others has tried enough to say that something is unique.
 USUAL = 3
@@ -83,14 +84,12 @@ def by_work(candidate: Candidate, records: Sequence[Record]) -> list[Record]:
     return [seen for _, seen in sorted(made, key=lambda pair: (pair[0], pair[1].size))]
 
 
-def everywhere(
-    candidate: Candidate, records: Sequence[Record]
-) -> list[tuple[Mutation, Mapping[str, object]]]:
+def everywhere(candidate: Candidate, records: Sequence[Record]) -> list[Variant]:
     """All mutations without a scope, with the form whose site it is; the plainest first.
 
     A site of the usual form counts once; those of a chunkwise form count in every size.
     """
-    found: list[tuple[Mutation, Mapping[str, object]]] = []
+    found: list[Variant] = []
     known: tuple[str, ...] = ()
     for form in candidate.operator.forms(candidate.interface):
         recorder = sites(candidate, form, records)
@@ -113,23 +112,28 @@ def nearest(
         after: ``after(share)()``: whether that share of the time is over.
     """
     ordered = by_work(candidate, records)
-    first = windows(candidate, ordered)
+    first = scoped.focused(candidate, ordered)
     seen_to: list[Match] = []
+    fits: list[Variant] = []
     complete = True
     every = everywhere(candidate, ordered)
     for near in (True, False):
         mine = [(m, form) for m, form in every if m.change.local is near]
-        sets = ((as_fault(m, form),) for m, form in mine)
         looked = [*first, *ordered] if near else ordered
-        matches, done = search(candidate, sets, looked, after(UNSCOPED), to_the_end=False)
+        each = ((as_fault(m, form),) for m, form in mine)
+        matches, done = search(candidate, each, looked, after(UNSCOPED), to_the_end=False)
+        if near:
+            pairs = zip(mine, matches, strict=False)
+            fits = [one for one, match in pairs if match.reached > len(first)]
         left = mine[len(matches) :]
         done = done or bool(left and left[0][0].change.plain > USUAL)
         seen_to, complete = [*seen_to, *matches], complete and done
     found = [m for m in seen_to if m.residual <= NEAR]
-    if not found:
-        limited = list(in_parts(candidate, ordered, every, after(FOCUSED)))
-        matches, done = search(candidate, limited, ordered, after(SCOPED), to_the_end=False)
-        seen_to, complete = [*seen_to, *matches], complete and done and not after(FOCUSED)()
+    if not found and first:
+        limited = list(in_parts(candidate, ordered, fits))
+        for touched, sets in by_records(limited, ordered):
+            matches, done = search(candidate, sets, touched, after(SCOPED), to_the_end=False)
+            seen_to, complete = [*seen_to, *matches], complete and done
         found = [m for m in seen_to if m.residual <= NEAR]
     if not found:
         return None
@@ -140,35 +144,36 @@ def nearest(
 
 
 def in_parts(
-    candidate: Candidate,
-    records: Sequence[Record],
-    every: Sequence[tuple[Mutation, Mapping[str, object]]],
-    enough: Callable[[], bool],
-) -> Iterator[tuple[Fault, ...]]:
+    candidate: Candidate, records: Sequence[Record], fits: Sequence[Variant]
+) -> Iterator[Variant]:
     """Mutants that explain the wrong places, in every scope that these allow."""
-    wrong_places = scoped.focused(candidate, records)
-    if not wrong_places:
-        return
-    allowed = list(scoped.scopes(candidate, records))
-    if not allowed:
-        return
-    fits: list[tuple[Mutation, Mapping[str, object]]] = []
-    for mutation, form in every:
-        if enough():
-            break
-        fault = as_fault(mutation, form)
-        if all(explains(candidate, fault, seen) for seen in wrong_places):
-            fits.append((mutation, form))
-    for scope in allowed:
+    for scope in scoped.scopes(candidate, records):
         for mutation, form in fits:
             if scope.fits(mutation.site):
-                yield (as_fault(replace(mutation, scope=scope), form),)
+                yield replace(mutation, scope=scope), form
 
 
-def explains(candidate: Candidate, fault: Fault, seen: Record) -> bool:
-    """Whether a mistake predicts what came out at the places that a record compares."""
-    one = tried(candidate, [fault], seen, careful=False)
-    return one is not None and one.units <= NEAR
+def by_records(
+    limited: Sequence[Variant], records: Sequence[Record]
+) -> Iterator[tuple[list[Record], list[tuple[Fault, ...]]]]:
+    """Scoped mutants, put together by the records that they can touch; failing ones come first.
+
+    The others passed, and a mutant that cannot touch them explains that.
+    """
+    failing_first = sorted(records, key=lambda seen: not seen.failed)
+    groups: dict[str, tuple[list[Record], list[tuple[Fault, ...]]]] = {}
+    for mutation, form in limited:
+        facts = dict(mutation.scope.facts)
+        if facts.pop("later_sequence", False):
+            facts["packed"] = True
+        touched = [
+            seen
+            for seen in failing_first
+            if seen.failed or all(seen.facts.get(n, False) == v for n, v in facts.items())
+        ]
+        key = ", ".join(f"{n}={v}" for n, v in sorted(facts.items()))
+        groups.setdefault(key, (touched, []))[1].append((as_fault(mutation, form),))
+    yield from groups.values()
 
 
 def apart(candidate: Candidate, group: Sequence[Match], enough: Callable[[], bool]) -> list[Match]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from k3check.nouns.operator import Candidate
 
 #: Failing records whose first wrong places are looked at.
-LOOKED_AT = 3
+LOOKED_AT = 2
 
 
 def places(candidate: Candidate, records: Sequence[Record]) -> list[Place]:

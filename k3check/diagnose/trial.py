@@ -28,10 +28,12 @@ class Match:
     Attributes:
         faults: one, or two that were combined.
         residual: in units, the largest over the cases.
+        reached: how many cases were looked at; it explains all of these but the last.
     """
 
     faults: tuple[Fault, ...]
     residual: float
+    reached: int = 0
 
     @property
     def name(self) -> tuple[str, ...]:
@@ -66,7 +68,8 @@ class Trial:
     @property
     def match(self) -> Match:
         """The outcome; infinitely far if no failure speaks for it."""
-        return Match(self.faults, math.inf if self.done and not self.told else self.bound)
+        residual = math.inf if self.done and not self.told else self.bound
+        return Match(self.faults, residual, self.reached)
 
 
 def search(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.mutate.site import watched
 from k3check.nouns.recipe import EXACT, Arithmetic
 from k3check.operators.kda import fast_reference as fast
 from k3check.operators.kda import reference
@@ -32,7 +33,9 @@ def evaluate(
     arithmetic: Arithmetic = EXACT,
 ) -> Tensors:
     """KDA of inputs given in an interface's form; see :func:`reference.evaluate`."""
-    if arithmetic == EXACT and fast.applies(semantics) and longest(inputs) >= _FROM:
+    # A probe wants to see every value; the fast form has others.
+    plain = watched() or arithmetic != EXACT or longest(inputs) < _FROM
+    if not plain and fast.applies(semantics):
         found = evaluate_fast(semantics, interface, inputs)
         # Zeros above a diagonal do not stop a NaN as the loop over tokens does.
         if all(bool(torch.isfinite(value.sum())) for value in found.values()):
