@@ -60,6 +60,8 @@ def legal_chunk_recipes(recipe: Recipe) -> dict[str, Arithmetic]:
         stored = replace(rounding(recipe), state=recipe.io, stepwise=True)
         found[f"{name} state, stored after every token"] = stored
     return found
+
+
 def chunk_forms(interface: KdaInterface) -> tuple[dict[str, int], ...]:
     """Token by token, and chunk by chunk in the sizes that a callable may have."""
     sizes = [interface.chunk] if interface.chunk else faults.CHUNKS
