@@ -74,6 +74,25 @@ def dotted(path: Path_) -> str:
     return text
 
 
+_PART = re.compile(r"\.?(?:\[(\d+)\]|\"((?:[^\"\\]|\\.)*)\"|([^.\[\"]+))")
+
+
+def parts_of(text: str) -> Path_:
+    """The key path that :func:`dotted` wrote; empty if it is none."""
+    parts: list[str | int] = []
+    at = 0
+    while at < len(text):
+        match = _PART.match(text, at)
+        if match is None:
+            return ()
+        number, quoted, bare = match.groups()
+        parts.append(
+            int(number) if number else bare if quoted is None else quoted.replace('\\"', '"')
+        )
+        at = match.end()
+    return tuple(parts)
+
+
 def position_at(text: str, offset: int) -> Position:
     """Line and column of an offset."""
     start = text.rfind("\n", 0, offset) + 1

@@ -1,8 +1,8 @@
 """Correct a configuration file where the right value is certain: shown first, undoable, minimal.
 
-Only the value itself is replaced in the file's text, so comments and order stay. The result is
-parsed again: it must differ from the original in exactly the corrected keys, else nothing is
-written. The API key is never touched and never shown.
+Only the value itself is replaced in the file's text (in TOML by tomlkit), so comments and order
+stay. The result is parsed again: it must differ from the original in exactly the corrected keys,
+else nothing is written. The API key is never touched and never shown.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from k3check.config.document import parts_of
 from k3check.link import lint
 from k3check.masking import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from k3check.config.document import Path_
     from k3check.config.load import Origin
     from k3check.link.request import LinkRequest
     from k3check.link.wire.redact import Redactor
@@ -64,7 +66,7 @@ class Repair:
     value: Any
     where: str
     file: Path | None = None
-    path: tuple[str, ...] = ()
+    path: Path_ = ()
     line: int | None = None
 
 
@@ -116,7 +118,7 @@ def repairs(
         if value == _present(request, key) or (isinstance(value, str) and MASK in value):
             continue  # it changes nothing, or was taken from where secrets are masked
         file = folder / origin.where if origin.line is not None else None
-        path = tuple(origin.key.split("."))
+        path = parts_of(origin.key)
         made.append(Repair(code, key, value, str(origin), file, path, origin.line))
     return tuple(made)
 
@@ -152,7 +154,6 @@ def _change(file: Path, wanted: list[Repair]) -> Change:
     return Change(file, before, text)
 
 
-_TOML_VALUE = r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|[+-]?[\w.+-]+"
 _JSON_VALUE = r"\"(?:[^\"\\\n]|\\.)*\"|-?[\w.+-]+"
 
 
@@ -160,16 +161,14 @@ def replace_value(text: str, repair: Repair) -> str | None:
     """The text with one value replaced; None if that cannot be done without touching more."""
     if repair.line is None or not repair.path:
         return None
+    if _parsed(text, toml=True) is not None:
+        edited = _in_toml(text, repair)
+        return edited if edited and _only_differs(text, edited, repair, toml=True) else None
     lines = text.split("\n")  # as the configuration counts them; a carriage return stays
     if not 0 < repair.line <= len(lines):
         return None
-    line, name = lines[repair.line - 1], re.escape(repair.path[-1])
-    toml = _parsed(text, toml=True) is not None
-    pattern = (
-        rf"((?:^|[.\s{{,])[\"']?{name}[\"']?\s*=\s*)({_TOML_VALUE})"
-        if toml
-        else rf"(\"{name}\"\s*:\s*)({_JSON_VALUE})"
-    )
+    line, name = lines[repair.line - 1], re.escape(str(repair.path[-1]))
+    pattern = rf"(\"{name}\"\s*:\s*)({_JSON_VALUE})"
     value = json.dumps(repair.value, ensure_ascii=False)
     found = list(re.finditer(pattern, line))
     if len(found) != 1:
@@ -177,7 +176,39 @@ def replace_value(text: str, repair: Repair) -> str | None:
     start, end = found[0].span(2)
     lines[repair.line - 1] = line[:start] + value + line[end:]
     edited = "\n".join(lines)
-    return edited if _only_differs(text, edited, repair, toml=toml) else None
+    return edited if _only_differs(text, edited, repair, toml=False) else None
+
+
+def _in_toml(text: str, repair: Repair) -> str | None:
+    """A TOML text with one value replaced; comments, order and blanks stay."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    try:
+        document = tomlkit.parse(text.removeprefix(mark))
+        place = _place_of(document, repair.path)
+        if place is None:
+            return None
+        place[repair.path[-1]] = repair.value
+        return mark + tomlkit.dumps(document)
+    except (TOMLKitError, TypeError, ValueError):
+        return None
+
+
+def _place_of(data: Any, path: Path_) -> Any:
+    """The table or list that holds a key path's last part; None if there is none."""
+    # In pyproject.toml the path starts further down.
+    for prefix in ((), ("tool", "k3check")):
+        place = data
+        try:
+            for step in (*prefix, *path[:-1]):
+                place = place[step]
+            place[path[-1]]
+        except (KeyError, IndexError, TypeError):
+            continue
+        return place
+    return None
 
 
 def _parsed(text: str, *, toml: bool) -> Any:
@@ -193,19 +224,11 @@ def _only_differs(before: str, after: str, repair: Repair, *, toml: bool) -> boo
     old, new = _parsed(before, toml=toml), _parsed(after, toml=toml)
     if old is None or new is None:
         return False
-    place = old
-    # In pyproject.toml the path starts further down.
-    for prefix in ((), ("tool", "k3check")):
-        place, found = old, True
-        for step in (*prefix, *repair.path[:-1]):
-            if not isinstance(place, dict) or step not in place:
-                found = False
-                break
-            place = place[step]
-        if found and isinstance(place, dict) and repair.path[-1] in place:
-            place[repair.path[-1]] = repair.value
-            return bool(old == new)
-    return False
+    place = _place_of(old, repair.path)
+    if place is None:
+        return False
+    place[repair.path[-1]] = repair.value
+    return bool(old == new)
 
 
 def diff(change: Change, redactor: Redactor) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,6 @@ from k3check.report.listener import Silent
 from tests.link.catalogue import error
 from tests.link.conftest import CANARY
 from tests.link.faulty import FaultyServer, http
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOML = f"""# my endpoint
 [api]
@@ -120,19 +118,48 @@ def test_values_of_variables_are_not_in_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "after"),
     [
-        # the value is written in a way that a small edit cannot be sure of
-        f'api = {{ base_url = """https://gw.test/v1?x=1""", api_key = "{CANARY}" }}\n',
-        f"[api]\napi_key = '{CANARY}'\nbase_url = '''\nhttps://gw.test/v1?x=1'''\n",
+        (
+            f'api = {{ base_url = """https://gw.test/v1?x=1""", api_key = "{CANARY}" }}\n',
+            f'api = {{ base_url = "https://gw.test/v1", api_key = "{CANARY}" }}\n',
+        ),
+        (
+            f"[api] # mine\napi_key = '{CANARY}'\nbase_url = '''\nhttps://gw.test/v1?x=1''' # b\n",
+            f"[api] # mine\napi_key = '{CANARY}'\nbase_url = \"https://gw.test/v1\" # b\n",
+        ),
     ],
 )
-def test_what_cannot_be_edited_safely_is_left(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "config.toml"
-    file.write_text(text)
+def test_a_text_of_several_lines_in_toml(text: str, after: str, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(text)
     (change,) = plan(tmp_path)
+    assert (change.refused, change.after) == ("", after)
+
+
+def test_what_cannot_be_edited_safely_is_left(tmp_path: Path) -> None:
+    """Comments in JSON: no parser here could tell whether an edit changes anything else."""
+    text = (
+        '{"model": "a/kimi-k3", // mine\n"provider": {"a": {"npm": "@ai-sdk/openai-compatible",\n'
+        f'"options": {{"apiKey": "{CANARY}",\n"baseURL": "https://gw.test/v1?x=1"}},\n'
+        '"models": {"kimi-k3": {}}}}}\n'
+    )
+    (tmp_path / "opencode.json").write_text(text)
+    loaded = load(Path("opencode.json"), cwd=tmp_path, env={})
+    request = request_from(loaded, Asked(), env={})
+    (change,) = changes(repairs(request, (), loaded.origins, tmp_path))
     assert change.refused
     assert change.after == change.before == text
+
+
+def test_keys_with_dots_and_lists_are_found(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        'default_model = "k"\n[providers."managed:plan"]\ntype = "kimi"\n'
+        f'base_url = "https://gw.test/v1?x=1"\napi_key = "{CANARY}"\n'
+        '[models."k"]\nprovider = "managed:plan"\nmodel = "k3"\n'
+    )
+    (change,) = plan(tmp_path)
+    assert not change.refused
+    assert 'base_url = "https://gw.test/v1"\n' in change.after
 
 
 def test_inline_tables_and_dotted_keys(tmp_path: Path) -> None:
