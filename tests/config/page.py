@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from k3check.config import dialects
 from k3check.config.references import documented
+
+if TYPE_CHECKING:
+    from k3check.config.dialects.base import Dialect
 
 PAGE = Path(__file__).parents[2] / "docs" / "dialects.md"
 _HEAD = """\
@@ -18,12 +22,15 @@ A file is recognised by its content, not by its name: `k3check config show -c FI
 dialect it is, every value with its place and what it shadows, and what contradicts itself.
 `k3check config convert FILE` writes it as our own config.toml, without the key.
 
-"Speaks" is the API that the file's client uses; `--protocol` overrides it. References are resolved
+"Speaks" is the API that the file's client uses; `--protocol` overrides it. "Asks" is what that
+client appends to its base URL as it stands, slashes at the end left out; k3check requests exactly
+that. "Our own way" is exactly one /v1 and then the API's path. References are resolved
 only in the forms that the client itself expands; others are flagged with their place (K3C-112), as
 are variables that are not set (K3C-110). Commands that print a key are never run (K3C-116).
 
-YAML is read where PyYAML is installed (`pip install pyyaml`). It is no dependency of k3check: two
-tools alone write YAML, and a file of theirs is refused with that command (K3C-120), not guessed at.
+YAML is read where PyYAML is installed (`pip install pyyaml`). It is no dependency of k3check: a
+few tools alone write YAML, and a file of theirs is refused with that command (K3C-120), not guessed
+at.
 
 Variables of the SDKs (`OPENAI_*`, `ANTHROPIC_*`, `KIMI_*`, `MOONSHOT_*`) are read from a `.env`
 file and, for the clients below that read them, from the shell beside their own file. Without any
@@ -31,9 +38,24 @@ file they are not used: a key in the shell must not be sent because a check was 
 `k3check link --discover` lists them. `K3CHECK_BASE_URL`, `K3CHECK_API_KEY`, `K3CHECK_MODEL` and
 options win over every file.
 
-| dialect | file | recognised by | syntax | speaks | references | precedence |
-|---|---|---|---|---|---|---|
+| dialect | file | recognised by | syntax | speaks | asks | references | precedence |
+|---|---|---|---|---|---|---|---|
 """
+
+
+def _asks(dialect: Dialect) -> str:
+    """How a dialect's clients make the URL."""
+    ways = []
+    for client in dialect.clients:
+        way = f"`{client.path}`" if client.path else "nothing: the setting is the whole URL"
+        if client.adds_version:
+            way += ", /v1 before it where no version is"
+        if client.once:
+            way += ", unless it is there"
+        if client.drops:
+            way += f", `{client.drops}` left out before"
+        ways.append(way)
+    return "; ".join(dict.fromkeys(ways)) or "our own way"
 
 
 def page() -> str:
@@ -46,6 +68,7 @@ def page() -> str:
             dialect.looks_for,
             ", ".join(dialect.syntaxes) + (" with comments" if dialect.comments else ""),
             dialect.speaks,
+            _asks(dialect),
             documented(dialect.expands),
             dialect.precedence,
         )

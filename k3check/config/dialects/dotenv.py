@@ -116,7 +116,9 @@ def parse(source: Source) -> Document | None:
         # A name alone is no value; the libraries leave it out.
         data[name] = binding.value or ""
     if not _KNOWN & set(data):
-        return None
+        # Variables of others: told as that, where the name says that they are variables.
+        others = data and broken is None and _called(source.file)
+        return Document(data, positions, source.file, "env") if others else None
     if broken is not None:
         if not _called(source.file):
             return None
