@@ -50,6 +50,7 @@ class OpsOptions:
     tolerance: str | None = None
     standard: str | None = None
     timeout_s: float | None = None
+    memory_limit: str | None = None
     seed: int | None = None
     profile: str | None = None
     directory: str = "."
@@ -102,6 +103,7 @@ def request(loaded: Loaded, options: OpsOptions) -> OpsRequest:
         timeout_s=typed.timeout(
             options.timeout_s, loaded.config.operators.values(), base.timeout_s
         ),
+        memory_limit=typed.memory(options.memory_limit),
         directory=options.directory,
         settings=loaded.config.settings(),
     )

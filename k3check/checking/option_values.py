@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from k3check.errors import UsageError
 
 DTYPES: tuple[str, ...] = get_args(DType)
+_MEMORY = re.compile(r"(?P<number>\d{1,15}(\.\d{1,9})?) ?(?P<unit>[KMGT])i?B?", re.IGNORECASE)
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _DEVICE = re.compile(r"[a-z]+(:[0-9]{1,4})?")
 
 
@@ -155,6 +157,27 @@ def timeout(option: float | None, operators: Iterable[OperatorConfig], default: 
             option="--timeout",
         )
     return option
+
+
+def memory(option: str | None) -> int | None:
+    """Bytes that the operator may allocate: a number with a unit, ``2GiB``; None without it.
+
+    Raises:
+        UsageError: it is no amount of memory.
+    """
+    if option is None:
+        return None
+    match = _MEMORY.fullmatch(option.strip())
+    size = int(float(match["number"]) * _UNITS[match["unit"].upper()]) if match else 0
+    if not 2**20 <= size <= 2**50:
+        raise problem(
+            "K3C-083",
+            where="--memory-limit",
+            found=option[:200],
+            accepted="an amount such as 512MiB or 2GiB, at least 1MiB",
+            option="--memory-limit",
+        )
+    return size
 
 
 def _unknown(

@@ -168,6 +168,12 @@ StandardOption: TypeAlias = Annotated[
 TimeoutOption: TypeAlias = Annotated[
     float | None, typer.Option("--timeout", metavar="S", help="Seconds one check may take.")
 ]
+MemoryLimitOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit", metavar="SIZE", help="Memory that your operator may take, as 2GiB."
+    ),
+]
 
 BaseUrlOption: TypeAlias = Annotated[
     str | None, typer.Option("--base-url", metavar="URL", help="The API's address.")

@@ -151,6 +151,14 @@ def test_tolerance(tolerance: str | None, expected: float | None, configured: Lo
     assert request(configured, OpsOptions(tolerance=tolerance)).tolerance == expected
 
 
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [(None, None), ("2GiB", 2**31), ("512M", 2**29), ("1.5 gb", 3 * 2**29), ("1TiB", 2**40)],
+)
+def test_a_limit_of_memory(configured: Loaded, written: str | None, size: int | None) -> None:
+    assert request(configured, OpsOptions(memory_limit=written)).memory_limit == size
+
+
 def test_the_longest_configured_timeout_holds_without_an_option(configured: Loaded) -> None:
     assert request(configured, OpsOptions()).timeout_s == 300.0
 

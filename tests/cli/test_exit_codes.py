@@ -110,6 +110,8 @@ def test_a_key_in_an_internal_error_is_hidden(
         (("ops", "--tolerance", "0"), "above 0"),
         (("ops", "--timeout", "-1"), "above 0"),
         (("ops", "--timeout", "nan"), "above 0"),
+        (("ops", "--memory-limit", "lots"), "2GiB"),
+        (("ops", "--memory-limit", "1KiB"), "at least 1MiB"),
         (("ops", "-v", "-q"), "exclude"),
         (("ops", "--demo", "--operator", "kda_step=a:b"), "exclude"),
         (("link", "--demo", "--base-url", "https://x"), "exclude"),

@@ -227,3 +227,22 @@ def flushes_denormals(x, gate, gain, eps=1e-5):
 def takes_much_memory(x, gate, gain, eps=1e-5):
     held = torch.ones(2**30, dtype=torch.uint8)
     return right(x, gate, gain, eps) * held[0]
+
+
+def breaks_the_device(x, gate, gain, eps=1e-5):
+    """An index out of range: the kernel fails after the call, and with it the whole context."""
+    torch.zeros(2, device=x.device)[torch.full((1,), 5, device=x.device)]
+    return right(x, gate, gain, eps)
+
+
+def on_a_stream_of_its_own(x, gate, gain, eps=1e-5):
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)
+        return right(x, gate, gain, eps)
+
+
+def tells_its_device(x, gate, gain, eps=1e-5):
+    assert all(given.is_cuda for given in (x, gate, gain))
+    return right(x, gate, gain, eps)

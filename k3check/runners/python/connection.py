@@ -171,7 +171,8 @@ class Connection:
         except (DeadlineError, BrokenWireError, EOFError) as error:
             raise self.lost(error) from None
         if message.get("as") == "device":
-            self._poisoned = True
+            self._poisoned = True  # nothing can be called in it any more
+            self.losses += 1
         return message
 
     def lost(self, error: Exception) -> CandidateLostError:
