@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from k3check.checking.outside import as_exported, convention_of, is_outside, runner_of
 from k3check.checking.recognition import (
     check_ability,
     choice,
@@ -51,15 +52,21 @@ def build_candidate(
     Raises:
         UsageError: something about it cannot be used.
     """
-    spec = request.candidates.get(operator.name, request.default)
+    spec = as_exported(request.candidates.get(operator.name, request.default), request.directory)
     semantics_name = choose_semantics(operator, spec)
     recognised = None
+    target: Any
     if spec.target is None:
         activated = semantics_name == "article" and "k3check-activated" in operator.conventions
         convention = operator.conventions["k3check-activated" if activated else "k3check"]
         # A section of our own, for a built-in whose inputs do not show the semantics.
         target = operator.builtin({**request.settings, "semantics": {"name": semantics_name}})
         binding = convention.bind(None, dict(spec.options))
+    elif is_outside(spec):
+        convention, binding = convention_of(operator, spec)
+        recipe = choose_recipe(spec, request.default, convention)
+        semantics = operator.semantics[semantics_name]
+        target = runner_of(operator, spec, request, semantics, binding.interface, recipe)
     else:
         target = load_target(spec, request.directory)
         convention, binding = choose_convention(operator, spec, target)

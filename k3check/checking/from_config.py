@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,14 @@ from k3check.config.meaning import off_notes, switched_off
 from k3check.config.operator_tables import check_targets
 from k3check.config.problems import problem
 from k3check.model import BUILT_IN_ONLY, Message
-from k3check.nouns.request import CandidateSpec, OpsRequest
+from k3check.nouns.request import COMMAND, CandidateSpec, OpsRequest
 from k3check.operators import OPERATORS, SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from k3check.config.load import Loaded
+    from k3check.config.models import OperatorConfig
     from k3check.model import Finding
 
 # The operators that are another function in another model; the others have one form.
@@ -30,6 +32,7 @@ class OpsOptions:
     Attributes:
         suites: the arguments.
         operators: ``NAME=TARGET``, each.
+        commands: ``NAME=COMMAND LINE``, each.
         conventions, semantics: ``NAME=VALUE`` for one operator, ``VALUE`` for all.
         heads, key_dim, value_dim: sizes of every operator that has them.
         tolerance: ``auto`` or a number.
@@ -39,6 +42,7 @@ class OpsOptions:
 
     suites: Sequence[str] = ()
     operators: Sequence[str] = ()
+    commands: Sequence[str] = ()
     conventions: Sequence[str] = ()
     semantics: Sequence[str] = ()
     dtype: str | None = None
@@ -136,7 +140,7 @@ def _from_file(loaded: Loaded) -> dict[str, CandidateSpec]:
     return {
         name: CandidateSpec(
             operator=name,
-            target=configured.target,
+            target=_target(configured),
             convention=configured.convention,
             semantics=configured.semantics,
             dtype=configured.dtype,
@@ -154,6 +158,13 @@ def _from_file(loaded: Loaded) -> dict[str, CandidateSpec]:
     }
 
 
+def _target(configured: OperatorConfig) -> str | None:
+    """What a table names: a callable, a folder, or a command."""
+    if configured.target is None and configured.command is not None:
+        return COMMAND + shlex.join(configured.command)
+    return configured.target
+
+
 def _of_model(spec: CandidateSpec, model: str | None) -> CandidateSpec:
     """A candidate of the model that the configuration describes, unless it says which itself."""
     if spec.semantics is not None or spec.operator not in DIFFERING:
@@ -164,7 +175,8 @@ def _of_model(spec: CandidateSpec, model: str | None) -> CandidateSpec:
 def _named(candidates: dict[str, CandidateSpec], options: OpsOptions) -> dict[str, CandidateSpec]:
     """Add or replace the targets that ``--operator`` names."""
     named: set[str] = set()
-    for argument in options.operators:
+    commands = [a.replace("=", f"={COMMAND}", 1) for a in options.commands]
+    for argument in (*options.operators, *commands):
         name, sign, target = argument.partition("=")
         if not sign or not name.strip() or not target.strip():
             raise problem(

@@ -30,6 +30,18 @@ if TYPE_CHECKING:
     from k3check.nouns.tensors import Tensors
 
 
+def inputs_of(candidate: Candidate, case: Case, seed: int) -> Tensors:
+    """A case's inputs: those that the candidate's runner brings, else as they are made."""
+    runner = candidate.runner
+    stored = None if runner is None else runner.stored(case.name)
+    if stored is not None:
+        return stored
+    raw = candidate.operator.raw(case, candidate.semantics, seed)
+    return candidate.operator.present(
+        raw, candidate.semantics, candidate.interface, candidate.recipe
+    )
+
+
 def compare_case(
     candidate: Candidate, case: Case, request: OpsRequest, history: History | None = None
 ) -> Finding:
@@ -45,12 +57,7 @@ def compare_case(
         history: takes what a diagnosis needs of this case.
     """
     operator = candidate.operator
-    inputs = operator.present(
-        operator.raw(case, candidate.semantics, request.seed),
-        candidate.semantics,
-        candidate.interface,
-        candidate.recipe,
-    )
+    inputs = inputs_of(candidate, case, request.seed)
     pending = begin(candidate, inputs)
     reference = operator.evaluate(candidate.semantics, candidate.interface, inputs, EXACT)
     called = pending()

@@ -72,6 +72,11 @@ def family_check(
     histories: Mapping[str, History],
 ) -> Finding:
     """A family's own check; a failure may follow from what the operator's cases have named."""
+    for name in {check.operator, *family.uses} & {*given}:
+        reason = not_stored(given[name], None)
+        if reason is not None:
+            notes = (Message("K3O-016", {"reason": reason}),)
+            return replace(failed(check), outcome=Outcome.SKIPPED, notes=notes)
     found = unless_broken(check, request)
     history = histories.get(check.operator)
     if history is None:
@@ -115,15 +120,19 @@ def unless_broken(check: Check, request: OpsRequest) -> Finding:
     try:
         return done(check, request)
     except ConventionBroken as broken:
-        return Finding(
-            id=check.id,
-            suite=check.suite,
-            operator=check.operator,
-            case=check.case,
-            outcome=Outcome.FAIL,
-            title=check.title,
-            hint=broken.message,
-        )
+        return replace(failed(check), hint=broken.message)
+
+
+def failed(check: Check) -> Finding:
+    """A failed finding of a family's own check, with nothing in it yet."""
+    return Finding(
+        id=check.id,
+        suite=check.suite,
+        operator=check.operator,
+        case=check.case,
+        outcome=Outcome.FAIL,
+        title=check.title,
+    )
 
 
 def wanted(operator: Operator, request: OpsRequest) -> bool:
@@ -154,7 +163,11 @@ def case_checks(
     ]
     chosen += context_cases(candidate, request)
     for case in chosen:
-        fitted = why_not(candidate, case.needs) or operator.fit(case, candidate.interface)
+        fitted = (
+            not_stored(candidate, case.name)
+            or why_not(candidate, case.needs)
+            or operator.fit(case, candidate.interface)
+        )
 
         def run(case: Case = case, fitted: Case | str = fitted) -> Finding:
             if isinstance(fitted, str):
@@ -193,7 +206,7 @@ def property_checks(
     budget_s = consequence.BUDGET_S[request.profile]
     chosen = [item for item in operator.properties if belongs(item, request.profile)]
     for item in chosen:
-        reason = why_not(candidate, item.needs)
+        reason = not_stored(candidate, None) or why_not(candidate, item.needs)
 
         def run(item: Property = item, reason: str | None = reason) -> Finding:
             if reason is not None:
@@ -225,6 +238,19 @@ def property_checks(
             run=run,
             amend=amend if item is chosen[-1] else None,
         )
+
+
+def not_stored(candidate: Candidate, case: str | None) -> str | None:
+    """Why a candidate that is a folder cannot be asked; None if it can, and for every other one.
+
+    Args:
+        candidate: what is checked.
+        case: a case's name, None for a check that makes its own inputs.
+    """
+    known = None if candidate.runner is None else candidate.runner.cases
+    if known is None or case in known:
+        return None
+    return "the folder does not have this case" if case else "a folder has no other inputs' outputs"
 
 
 def telling_once(candidate: Candidate, run: Callable[[], Finding]) -> Callable[[], Finding]:

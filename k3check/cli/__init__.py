@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from k3check.cli import bench, checks, reading, settings, stdout
+from k3check.cli import bench, checks, reading, settings, stdout, vectors
 from k3check.cli.app import app
 from k3check.errors import ExitCode, UsageError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ["app", "bench", "checks", "main", "reading", "settings", "stdout"]
+__all__ = ["app", "bench", "checks", "main", "reading", "settings", "stdout", "vectors"]
 
 
 def main() -> NoReturn:

@@ -33,6 +33,7 @@ def ops(
     ] = None,
     config: opt.ConfigOption = None,
     operator: opt.OperatorOption = None,
+    operator_command: opt.OperatorCommandOption = None,
     convention: opt.ConventionOption = None,
     semantics: opt.SemanticsOption = None,
     dtype: opt.DtypeOption = None,
@@ -62,6 +63,7 @@ def ops(
     asked = OpsOptions(
         suites=suites or (),
         operators=operator or (),
+        commands=operator_command or (),
         conventions=convention or (),
         semantics=semantics or (),
         dtype=dtype,
@@ -156,6 +158,7 @@ def link(
 def all_(
     config: opt.ConfigOption = None,
     operator: opt.OperatorOption = None,
+    operator_command: opt.OperatorCommandOption = None,
     convention: opt.ConventionOption = None,
     semantics: opt.SemanticsOption = None,
     dtype: opt.DtypeOption = None,
@@ -192,6 +195,7 @@ def all_(
     shown = work.Shown(format.value, output, lang.value, verbose, quiet)
     ops_asked = OpsOptions(
         operators=operator or (),
+        commands=operator_command or (),
         conventions=convention or (),
         semantics=semantics or (),
         dtype=dtype,
@@ -264,7 +268,7 @@ def _loaded(
         return work.load(config, link)
     named = {
         "--config": config,
-        "--operator": ops and ops.operators,
+        "--operator": ops and (*ops.operators, *ops.commands),
         "--convention": ops and ops.conventions,
     }
     _exclude("--demo", named | (link.endpoint() if link else {}))

@@ -114,7 +114,16 @@ OperatorOption: TypeAlias = Annotated[
     typer.Option(
         "--operator",
         metavar="NAME=TARGET",
-        help="Check your operator: package.module:function or path/file.py:function. Repeatable.",
+        help="Check your operator: package.module:function, path/file.py:function or dir:FOLDER. "
+        "Repeatable.",
+    ),
+]
+OperatorCommandOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--operator-command",
+        metavar="NAME=COMMAND",
+        help="Check a program: './runner {inputs} {outputs}', two folders of files. Repeatable.",
     ),
 ]
 ConventionOption: TypeAlias = Annotated[

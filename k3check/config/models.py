@@ -300,8 +300,13 @@ class OperatorConfig(_Section):
 
     target: Text | None = Field(
         default=None,
-        description="package.module:function, path/file.py:function, or nothing for the built-in "
-        "implementation.",
+        description="package.module:function, path/file.py:function, dir:FOLDER with test vectors, "
+        "or nothing for the built-in implementation.",
+    )
+    command: list[Text] | None = Field(
+        default=None,
+        min_length=1,
+        description='A program instead of a callable: ["./runner", "{inputs}", "{outputs}"].',
     )
     convention: Text = Field(default="auto", description="How the callable takes its tensors.")
     semantics: Text | None = Field(default=None, description="k3, kimi-linear or article.")

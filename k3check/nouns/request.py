@@ -12,14 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+#: how a target begins that is no callable
+FOLDER, COMMAND = "dir:", "command:"
+
+
 @dataclass(frozen=True)
 class CandidateSpec:
     """One operator under test, as configured.
 
     Attributes:
         operator: the operator's name, e.g. ``kda_chunk``.
-        target: ``package.module:function``, ``path/file.py:function``, or None for the built-in
-            implementation.
+        target: ``package.module:function``, ``path/file.py:function``, ``dir:FOLDER``,
+            ``command:WORDS`` as a shell splits them, or None for the built-in implementation.
         convention: a convention's name, or ``auto`` to recognise one from the parameters.
         semantics: a semantics' name (``k3``, ``kimi-linear``, ``article``), None for the
             operator's default.

@@ -34,7 +34,8 @@ def written(tmp_path: Path) -> Callable[[str], Loaded]:
 def test_every_key_has_one_use() -> None:
     uses = {key: meaning.use_of(key) for key in keys()}
     counted = Counter("read" if "." in use else use for use in uses.values())
-    assert counted == {"read": 190, "compared": 43, "told": 16}, counted
+    assert (counted["compared"], counted["told"]) == (43, 16), counted
+    assert counted["read"] == len(uses) - 43 - 16
     read = [key for listed in meaning.READ.values() for key in listed]
     assert len(read) == len(set(read))
     assert not set(read) & set(meaning.UNREAD)

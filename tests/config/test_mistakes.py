@@ -153,8 +153,8 @@ def test_options_and_variables_are_checked_alike(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", keys())
 def test_every_key_says_what_it_accepts(key: str) -> None:
     assert accepted(key)
-    # No key of ours accepts a list of texts, so each can be asked for its error.
+    # No key of ours accepts a list of lists, so each can be asked for its error.
     with pytest.raises(UsageError) as caught:
-        build({key: Setting(["x"], "here")})
+        build({key: Setting([["x"]], "here")})
     assert caught.value.code == "K3C-022"
     assert caught.value.accepted == accepted(key)

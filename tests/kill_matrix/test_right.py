@@ -7,6 +7,8 @@ import pytest
 from tests.kill_matrix.matrix import compared, failures
 from tests.kill_matrix.right import all_variants
 
+pytestmark = pytest.mark.proof
+
 VARIANTS = all_variants()
 
 

@@ -14,6 +14,8 @@ from tests.kill_matrix.matrix import Form, remembered
 from tests.kill_matrix.visibility import visibility
 from tests.operators.harness import VISIBLE, operator_of
 
+pytestmark = pytest.mark.proof
+
 OPERATORS = ("kda_gate", "kda_step", "kda_recurrent", "kda_chunk")
 #: Released kernels round as much where inputs are bfloat16; and 2048 tokens are shown once.
 FLOAT32_ONLY = {("step-slow", "decay.in-bfloat16"), *(("long-2k", s) for s in SEES["long-2k"])}
