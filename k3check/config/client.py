@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+from urllib.parse import urlencode
 
 from k3check.masking.address import looks_like_key
 
@@ -41,6 +42,7 @@ class Client:
         auth: the header that carries the key; ``auto`` for the API's own.
         drops: an ending of the base that the client leaves out first.
         once: whether the path is not appended to a base that ends in it.
+        query: what is appended to the URL as a query, name and value.
         adds_version: whether /v1 is put in between where the base does not end in a version.
     """
 
@@ -51,6 +53,7 @@ class Client:
     drops: str = ""
     once: bool = False
     adds_version: bool = False
+    query: tuple[tuple[str, str], ...] = ()
 
     def url(self, base: str) -> str:
         """Where the client's requests go.
@@ -58,6 +61,12 @@ class Client:
         Args:
             base: the setting as it is written.
         """
+        return self._asked(self._joined(base))
+
+    def _asked(self, url: str) -> str:
+        return f"{url}?{urlencode(self.query)}" if self.query else url
+
+    def _joined(self, base: str) -> str:
         base = base.strip()
         if not self.path:
             return base
@@ -71,8 +80,8 @@ class Client:
 
     def models_url(self, base: str) -> str:
         """Where the same service lists its models: beside the API's own path."""
-        url, tail = self.url(base), TAILS[self.wire]
-        return url.removesuffix(tail).rstrip("/") + "/models"
+        url, tail = self._joined(base), TAILS[self.wire]
+        return self._asked(url.removesuffix(tail).rstrip("/") + "/models")
 
     @property
     def versioned(self) -> bool:

@@ -112,7 +112,9 @@ def gather(main: File, cwd: Path, env: Mapping[str, str], seen: list[str]) -> Ga
         if is_secret_path(one.item.key.split(".")):
             seen += known_secrets(str(one.value))
     found.sort(key=lambda one: one.item.rank)
-    found = main.dialect.resolve(_one_of_headers(found))
+    found, reasons = main.dialect.resolve(found)
+    found = _one_of_headers(found)
+    absent |= reasons
     notes += main.dialect.review(found)
     notes += [note for note in (_version(main, found), *disagreements(found)) if note is not None]
     there = {one.item.key for one in found}

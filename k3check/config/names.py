@@ -10,7 +10,7 @@ DType: TypeAlias = Literal[
 
 Protocol: TypeAlias = Literal["auto", "openai", "anthropic", "responses"]
 Model: TypeAlias = Literal["k3", "kimi-linear", "article"]
-Auth: TypeAlias = Literal["auto", "bearer", "x-api-key"]
+Auth: TypeAlias = Literal["auto", "bearer", "x-api-key", "both"]
 LogLevel: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 # What people write for a name that we spell out; used for did-you-mean only, never accepted.

@@ -34,6 +34,7 @@ _NOT_OURS = ("K3C-001", "K3C-007", "K3C-020")
 _NO_VARIABLES = ("K3C-011", "K3C-012", "K3C-017")
 _NO_YAML = "K3C-120"
 _INCOMPLETE = "K3L-057"
+_EXTENSIONS = {"vscode-oaicopilot": "VS Code", "vscode-copilot": "VS Code"}
 _ENDPOINT = ("api.base_url", "api.api_key", "model.name")
 # Sources that set a value and say nothing about who uses it.
 _UNSET = "default"
@@ -92,6 +93,7 @@ def _places(machine: Machine) -> tuple[tuple[str, tuple[Path, ...]], ...]:
             home / ".claude" / "settings.json",
         )),
         ("Claude Code in VS Code", (cwd / ".vscode" / "settings.json",)),
+        ("claude-code-router", (home / ".claude-code-router" / "config.json",)),
         ("Codex", (home / ".codex" / "config.toml", home / ".codex" / "auth.json")),
         ("Kimi Code", (home / ".kimi-code" / "config.toml",)),
         ("opencode", (cwd / "opencode.json",)),
@@ -101,6 +103,14 @@ def _places(machine: Machine) -> tuple[tuple[str, tuple[Path, ...]], ...]:
         )),
         ("Continue", (home / ".continue" / "config.yaml", home / ".continue" / "config.json")),
         ("LiteLLM", (cwd / "litellm_config.yaml", cwd / "config.yaml")),
+        ("OpenClaw", (home / ".openclaw" / "openclaw.json",)),
+        ("PicoClaw", (home / ".picoclaw" / "config.json",)),
+        ("Kilo Code", (home / ".kilocode" / "cli" / "config.json",)),
+        ("Qwen Code", (cwd / ".qwen" / "settings.json", home / ".qwen" / "settings.json")),
+        ("Zed", (cwd / ".zed" / "settings.json", home / ".config" / "zed" / "settings.json")),
+        ("Goose", (home / ".config" / "goose" / "config.yaml",)),
+        ("Aider", (cwd / ".aider.conf.yml", home / ".aider.conf.yml")),
+        ("LibreChat", (cwd / "librechat.yaml",)),
         (".env", (cwd / ".env",)),
     )  # fmt: skip
 
@@ -152,6 +162,8 @@ def _read(
             values = {"file": name, "reason": f"{one_line(error.what)} [{error.code}]"}
             yield Setup(tool, "openai", remarks=(Message("K3L-920", values),))
         return
+    # An editor's file may be of another extension than the one that is named here.
+    tool = _EXTENSIONS.get(loaded.dialect or "", tool)
     made = _setup(tool, loaded)
     if made is not None:
         yield made

@@ -183,12 +183,14 @@ def curl(session: Session, seen: Observation) -> str:
     parts = ["curl", "-sS", "-X", call.method, shlex.quote(session.redactor.excerpt(call.url))]
     if call.stream:
         parts.insert(1, "-N")
-    if call.auth == "x-api-key":
+    if call.auth in ("x-api-key", "both"):
         parts += ["-H", '"x-api-key: $K3CHECK_API_KEY"']
-    else:
+    if call.auth != "x-api-key":
         parts += ["-H", '"Authorization: Bearer $K3CHECK_API_KEY"']
     for name, value in call.headers.items():
         parts += ["-H", shlex.quote(f"{name}: {value}")]
+    for name, value in session.request.headers.items():
+        parts += ["-H", shlex.quote(session.redactor.hide(f"{name}: {value}"))]
     if call.body is not None:
         text = session.redactor.hide(json.dumps(call.body, ensure_ascii=True))
         if len(text) > _CURL_BODY:

@@ -63,7 +63,8 @@ class LinkRequest:
     Attributes:
         base_url, api_key, model: what is checked; None if nowhere configured.
         protocol: ``openai`` (chat completions), ``anthropic`` (messages) or ``responses``.
-        auth: header that carries the key: ``bearer``, ``x-api-key`` or ``auto`` (by protocol).
+        auth: header that carries the key: ``bearer``, ``x-api-key``, ``both`` or ``auto`` (by
+            protocol).
         timeout_s: total seconds of one probe's call, retries included.
         max_retries: as configured; the check itself never retries more than three times.
         proxy: a proxy from the configuration; it wins over the environment.

@@ -18,8 +18,9 @@ from k3check.config.load import Loaded, load
 from k3check.config.references import BARE, BRACED, FILE, LITELLM, OPENCODE, Context, resolve
 from k3check.config.source import Source
 from k3check.errors import UsageError
+from k3check.link.request import request_from
 from tests.config.support import CANARY, Loader, Refuser, everything
-from tests.config.test_public_cases import CASES
+from tests.config.test_public_cases import CASES, OFFLINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -228,7 +229,6 @@ def test_codex_variable_is_not_set(loaded: Loader) -> None:
         ('env_key = "GW_API_KEY"', f'env_key = "{CANARY}"', "K3L-059"),
         ("request_max_retries = 4", "requires_openai_auth = true", "K3C-119"),
         ("request_max_retries = 4", 'api_kee = "x"', "K3C-117"),
-        ("request_max_retries = 4", 'query_params = { "v" = "1" }', "K3C-127"),
         ('env_key = "GW_API_KEY"', 'auth = { command = "vault" }', "K3C-116"),
         ('env_key = "GW_API_KEY"', "", "K3C-153"),
         ("https://gw.example/v1", "https://gw.example/api", "K3C-125"),
@@ -239,6 +239,17 @@ def test_codex_mistakes(old: str, new: str, code: str, loaded: Loader) -> None:
     result = loaded(CODEX.replace(old, new), env=ENV)
     assert codes(result) == [code]
     assert CANARY not in repr(result.notes) + json.dumps(show.to_json(result))
+
+
+def test_codex_query_and_headers_are_sent(loaded: Loader) -> None:
+    more = 'query_params = { "v" = "1 2" }\nhttp_headers = { "X-R" = "k" }\n'
+    more += 'env_http_headers = { "X-T" = "GW_T", "X-U" = "GW_UNSET" }'
+    env = {**ENV, "GW_T": "t"}
+    result = loaded(CODEX.replace("request_max_retries = 4", more), env=env)
+    assert result.client is not None
+    assert result.client.url(BASE) == f"{BASE}/responses?v=1+2"
+    assert result.config.api.headers == {"X-R": "k", "X-T": "t"}
+    assert codes(result) == ["K3C-110"]
 
 
 def test_codex_own_provider_defined_again(loaded: Loader) -> None:
@@ -382,6 +393,45 @@ def test_claude_code_unreadable_file_beside(claude_home: Mapping[str, Path]) -> 
 )
 def test_claude_code_notes(text: str, expected: list[str], loaded: Loader) -> None:
     assert codes(loaded(text, "s.json")) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "defaults", "asked"),
+    [
+        ("opus", {"OPUS": "kimi-k3"}, "kimi-k3"),
+        ("Sonnet", {"SONNET": "kimi-k3[1m]"}, "kimi-k3"),
+        ("opusplan", {"OPUS": "a", "SONNET": "b"}, "b"),
+        ("haiku", {"HAIKU": "c"}, "c"),
+        ("opus[1m]", {"OPUS": "d"}, "d"),
+        ("kimi-k3[1m]", {}, "kimi-k3"),
+        ("kimi-opus", {"OPUS": "a"}, "kimi-opus"),
+        ("opus", {"SONNET": "b"}, None),
+        (None, {"OPUS": "a", "SONNET": "a"}, "a"),
+        (None, {"OPUS": "a", "SONNET": "b"}, None),
+    ],
+)
+def test_claude_code_aliases(
+    model: str | None, defaults: dict[str, str], asked: str | None, loaded: Loader
+) -> None:
+    env = {f"ANTHROPIC_DEFAULT_{name}_MODEL": value for name, value in defaults.items()}
+    env |= {"ANTHROPIC_MODEL": model} if model else {}
+    result = loaded(claude(ANTHROPIC_BASE_URL=BASE, **env), "s.json")
+    request = request_from(result, OFFLINE, env={})
+    assert request.model == asked
+    if asked is None:
+        assert result.absent["model.name"].code == ("K3C-155" if model else "K3L-057")
+
+
+def test_claude_code_sends_both_keys(loaded: Loader) -> None:
+    both = claude(
+        ANTHROPIC_BASE_URL=BASE, ANTHROPIC_AUTH_TOKEN="T1234567", ANTHROPIC_API_KEY="K1234567"
+    )
+    result = loaded(both, "s.json")
+    assert (key_of(result), result.config.link.auth) == ("T1234567", "bearer")
+    assert result.config.api.headers == {"x-api-key": "K1234567"}
+    assert "K1234567" not in repr(show.rows(result))
+    helper = json.loads(claude(ANTHROPIC_BASE_URL=BASE)) | {"apiKeyHelper": "vault"}
+    assert loaded(json.dumps(helper), "s.json").config.link.auth == "both"
 
 
 # --- Kimi Code ---------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def _near(document: Document) -> Dialect | None:
 
 def _nearness(dialect: Dialect, document: Document) -> float:
     """A dialect's likeness without the keys that any tool has."""
-    if not dialect.closed or dialect.clients:
+    if dialect.clients or document.syntax not in dialect.syntaxes:
         return 0.0  # a tool's own file holds the tool's own keys
     telling = {key: value for key, value in document.data.items() if key not in _ANYBODYS}
     return dialect.likeness(telling) * len(telling) / (len(document.data) or 1)

@@ -155,7 +155,8 @@ class Dialect:
             :mod:`k3check.config.references`).
         layers: the files that its client reads together with this one, itself included, the
             weakest first; empty for the file alone.
-        resolve: a last change of all layers' values together: aliases that the client follows.
+        resolve: a last change of all layers' values together: aliases that the client follows; and
+            why a value is missing then, by our key.
         review: notes on all layers' values together.
         models: whether its files say which model its client asks for.
         speaks: the API that its client speaks, for the documents.
@@ -179,7 +180,10 @@ class Dialect:
     closed: bool = False
     expands: tuple[str, ...] = ()
     layers: Callable[[Path, Document, Mapping[str, str]], tuple[Layer, ...]] = _no_layers
-    resolve: Callable[[list[Found]], list[Found]] = lambda found: found
+    resolve: Callable[[list[Found]], tuple[list[Found], Mapping[str, Message]]] = lambda found: (
+        found,
+        {},
+    )
     review: Callable[[Sequence[Found]], tuple[Message, ...]] = lambda _found: ()
     models: bool = True
     speaks: str = "chat completions"

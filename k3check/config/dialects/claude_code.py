@@ -57,6 +57,7 @@ _ALIASES = {
 }
 # Without it the client asks for a model of Anthropic's.
 NO_MODEL = Message("K3L-057", {"missing": "ANTHROPIC_MODEL", "setting": "model"})
+_KEY = "api.api_key"
 _MARK = re.compile(r"\[\d+m\]\Z", re.IGNORECASE)
 _AUTH = {"ANTHROPIC_API_KEY": "x-api-key", "ANTHROPIC_AUTH_TOKEN": "bearer"}
 _RANKS = {name: rank for name, _, rank in VARIABLES}
@@ -137,10 +138,14 @@ def finish(document: Document, reading: Reading) -> Reading:
     notes = list(variables.notes)
     if "agent" in document.data:
         notes.append(Message("K3C-048", {"key": "agent", "where": document.where(("agent",))}))
+    # What the command prints is sent in both headers.
+    both = (
+        [Value("link.auth", "both", ("apiKeyHelper",))] if document.data.get("apiKeyHelper") else []
+    )
     helper = Message("K3C-116", {"where": document.where(("apiKeyHelper",))})
     return replace(
         variables,
-        values=(*other, *variables.values),
+        values=(*other, *both, *variables.values),
         notes=(*reading.notes, *notes),
         client_at=("env",) if env else (),
         absent={
@@ -150,8 +155,23 @@ def finish(document: Document, reading: Reading) -> Reading:
     )
 
 
-def resolve(found: list[Found]) -> list[Found]:
-    """Follow the client's aliases of models, and leave out the mark of a window."""
+def resolve(found: list[Found]) -> tuple[list[Found], Mapping[str, Message]]:
+    """Follow the client's aliases of models, leave out a window's mark, and send both keys."""
+    return _aliases(_both_keys(found))
+
+
+def _both_keys(found: list[Found]) -> list[Found]:
+    """With both variables set the client sends both headers, each with its own."""
+    keys = {one.item.rank: one for one in found if one.item.key == _KEY}
+    plain, token = (keys.get(_RANKS[name]) for name in _AUTH)
+    if plain is None or token is None:
+        return found
+    header = {"x-api-key": str(plain.value)}
+    item = replace(plain.item, key="api.headers", rank=0, rival=False)
+    return [*found, replace(plain, item=item, value=header, line=None)]
+
+
+def _aliases(found: list[Found]) -> tuple[list[Found], Mapping[str, Message]]:
     by_key = {one.item.key: one for one in found}
     kept = [one for one in found if not one.item.key.startswith("alias.")]
     model = by_key.get("model.name")
@@ -159,13 +179,21 @@ def resolve(found: list[Found]) -> list[Found]:
         # The client's default is one of these two, by the account.
         two = [by_key.get(alias) for alias in ("alias.opus", "alias.sonnet")]
         if two[0] is None or two[1] is None or two[0].value != two[1].value:
-            return kept
+            return kept, {}
         item = replace(two[1].item, key="model.name")
-        return [*kept, replace(two[1], item=item, value=_MARK.sub("", str(two[1].value).strip()))]
+        name = _MARK.sub("", str(two[1].value).strip())
+        return [*kept, replace(two[1], item=item, value=name)], {}
     if not isinstance(model.value, str):
-        return kept
+        return kept, {}
     name = _MARK.sub("", model.value.strip())
-    target = by_key.get(_ALIASES.get(name.casefold(), ""))
+    alias_key = _ALIASES.get(name.casefold(), "")
+    target = by_key.get(alias_key)
+    if alias_key and target is None:
+        # What the client sends then is its own newest model's name, which nobody here knows.
+        variable = next(name for name, key, _ in reversed(VARIABLES) if key == alias_key)
+        told = {"where": model.place, "alias": name, "variable": variable}
+        kept = [one for one in kept if one.item.key != "model.name"]
+        return kept, {"model.name": Message("K3C-155", told)}
     if target is not None and isinstance(target.value, str):
         meant = replace(
             target,
@@ -174,18 +202,18 @@ def resolve(found: list[Found]) -> list[Found]:
         )
         # No rival either: the alias and what it stands for say the same.
         alias = replace(model, item=replace(model.item, rival=False))
-        return [alias if one is model else one for one in kept] + [meant]
+        return [alias if one is model else one for one in kept] + [meant], {}
     if name != model.value:
         # Nobody may write the shorter name into the file: the mark is right there.
         plain = replace(model, value=name, line=None, where=model.place.split("  ")[0])
-        return [plain if one is model else one for one in kept]
-    return kept
+        return [plain if one is model else one for one in kept], {}
+    return kept, {}
 
 
 def review(found: Sequence[Found]) -> tuple[Message, ...]:
     """Notes on all files and the shell together."""
     notes = []
-    auths = {one.value for one in found if one.item.key == "link.auth"}
+    auths = {one.value for one in found if one.item.key == "link.auth"} - {"both"}
     if len(auths) > 1:
         notes.append(Message("K3L-056"))
     by_key = {one.item.key: one for one in found}

@@ -8,6 +8,7 @@ names, else from ``experimental_bearer_token``, else from ``auth.json`` beside t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from k3check.config.client import sdk
@@ -35,8 +36,6 @@ _FIELDS = (
     ("request_max_retries", "api.max_retries"),
     ("http_headers", "api.headers"),
 )
-# Sent by the client with every request, and not by us.
-_EXTRA = ("query_params",)
 _BUILT_IN = "openai"
 CLIENT = sdk("Codex", "responses")
 
@@ -92,15 +91,12 @@ def read(document: Document) -> Reading:
         for field in provider
         if field not in _KNOWN
     ]
-    extra = [field for field in _EXTRA if provider.get(field)]
-    if extra:
-        where = document.where((*at, extra[0]))
-        notes.append(Message("K3C-127", {"where": where, "keys": ", ".join(extra)}))
+    query = tuple((k, str(v)) for k, v in table(provider, "query_params").items())
     notes.append(several(document, chosen_at, name, list(providers)) if provider else None)
     return Reading(
         tuple(values),
         notes=tuple(note for note in notes if note is not None),
-        client=CLIENT,
+        client=replace(CLIENT, query=query),
         client_at=at,
         faults=tuple(faults),
         absent=_keyless(document, provider, name, at),

@@ -10,6 +10,7 @@ empty text (anomalyco/opencode packages/opencode/src/config/config.ts).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from k3check.config.client import Client
@@ -98,11 +99,12 @@ def read(document: Document) -> Reading:
         where = document.where((*at, "npm"))
         notes.append(Message("K3C-122", {"where": where, "found": package}))
     notes.append(several(document, at, name, list(providers)))
+    query = tuple((k, str(v)) for k, v in table(options, "queryParams").items())
     login = {"where": document.where(at), "client": "opencode", "login": "opencode auth login"}
     return Reading(
         tuple(values),
         notes=tuple(note for note in notes if note is not None),
-        client=_CLIENTS.get(package, _CLIENTS[_COMPATIBLE]),
+        client=replace(_CLIENTS.get(package, _CLIENTS[_COMPATIBLE]), query=query),
         client_at=at,
         # The client keeps keys in its own auth.json where a provider's options name none.
         absent={} if options.get("apiKey") else {"api.api_key": Message("K3C-150", login)},

@@ -88,9 +88,9 @@ class Client:
             key = call.key
             if key is None:
                 key = self._request.api_key.reveal() if self._request.api_key else ""
-            if call.auth == "x-api-key":
+            if call.auth in ("x-api-key", "both"):
                 headers["x-api-key"] = key
-            else:
+            if call.auth != "x-api-key":
                 headers["authorization"] = f"Bearer {key}"
         if here:
             headers |= {name.lower(): value for name, value in self._request.headers.items()}

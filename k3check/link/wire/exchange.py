@@ -118,7 +118,7 @@ class Call:
         body: JSON document, None for a GET.
         stream: read the response as an event stream.
         authorized: send the key (only ever to the configured origin).
-        auth: ``bearer`` or ``x-api-key``.
+        auth: ``bearer``, ``x-api-key`` or ``both``.
         key: the key to send instead of the configured one (the negative probe's nonsense key).
         headers: further headers.
     """
