@@ -26,6 +26,11 @@ LIMITS = {
     "anthropic": "max_tokens",
     "responses": "max_output_tokens",
 }
+# What a request is nothing without, in each API.
+_NEEDED = {
+    "": ("model", "messages", "tools", "input", "stream"),
+    "anthropic": ("max_tokens",),
+}
 _REFUSED = ("K3L-250", "K3L-252", "K3L-253")
 
 
@@ -137,6 +142,8 @@ def ask(
     The configured fields are part of what is checked, so their refusal stays a failure; fields
     that only this check added are just noted.
     """
+    more = "tools" if body.get("tools") else "stream" if stream else ""
+    facts = {"worked": bool(session.passed), "more": more} | dict(facts or {})
     ours = set(body) - set(configured(session))
     if session.request.max_output_tokens is not None:
         ours.discard(LIMITS[wire])
@@ -156,7 +163,7 @@ def ask(
         if name == "max_completion_tokens" and "max_tokens" not in body:
             session.renamed[name] = "max_tokens"
             notes.append(Message("K3L-906", {"field": name, "instead": "max_tokens"}))
-        elif name in ("model", "messages", "tools", "input", "stream") or name in session.dropped:
+        elif name in _NEEDED.get(wire, ()) or name in _NEEDED[""] or name in session.dropped:
             break
         else:
             original = next((k for k, v in session.renamed.items() if v == name), name)

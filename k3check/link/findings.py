@@ -72,6 +72,7 @@ def of_asked(
     *,
     more: Sequence[Diagnosis] = (),
     failures: Sequence[Diagnosis] = (),
+    instead: Sequence[Diagnosis] | None = None,
     notes: Sequence[Message] = (),
     metrics: Mapping[str, float] | None = None,
 ) -> Finding:
@@ -85,6 +86,7 @@ def of_asked(
         asked: its exchange.
         more: further diagnoses that the probe itself made; they count as warnings.
         failures: the same, counted as failures.
+        instead: what takes the place of the exchange's own failures: second looks told more.
         notes, metrics: of the probe.
     """
     result = asked.result
@@ -92,13 +94,14 @@ def of_asked(
     warnings = [hit for hit in result.hits if hit.row.level is Level.WARN]
     small = [Message(hit.row.code, hit.values) for hit in result.hits
              if hit.row.level is Level.NOTE]  # fmt: skip
-    if failing or failures:
+    own = list(map(diagnosis, failing)) if instead is None else list(instead)
+    if own or failures:
         outcome = Outcome.FAIL
     elif warnings or more:
         outcome = Outcome.ACCEPTABLE
     else:
         outcome = Outcome.PASS
-    listed = [*map(diagnosis, failing), *failures, *map(diagnosis, warnings), *more]
+    listed = [*own, *failures, *map(diagnosis, warnings), *more]
     return finding(
         name,
         title,

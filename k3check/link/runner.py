@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from k3check import hints
 from k3check.errors import UsageError
 from k3check.link.diagnosis import Phase, table
 from k3check.link.findings import skipped
@@ -68,12 +69,12 @@ def run(request: LinkRequest, listener: Listener) -> list[Finding]:
     try:
         for probe in wanted:
             listener.started(f"link/{probe.name}", probe.title)
-            begun, sent, tokens = time.monotonic(), session.requests, session.tokens
+            begun, sent, tokens = time.monotonic(), session.spent.requests, session.spent.tokens
             result = _one(session, probe)
-            if session.requests > sent:
+            if session.spent.requests > sent:
                 spent = {
-                    "requests": float(session.requests - sent),
-                    "tokens": float(session.tokens - tokens),
+                    "requests": float(session.spent.requests - sent),
+                    "tokens": float(session.spent.tokens - tokens),
                 }
                 result = replace(result, metrics={**result.metrics, **spent})
             _remember(session, probe, result)
@@ -111,6 +112,10 @@ def _remember(session: Session, probe: Probe, result: Finding) -> None:
     code = result.diagnoses[0].code
     row = next((row for row in table() if row.code == code), None)
     if row is None:
+        # Second looks found the cause: it is every further request's cause too.
+        if probe.ends:
+            values = {"probe": probe.name, "slug": hints.get(code).slug, "code": code}
+            session.ended = session.ended or Message("K3L-901", values)
         return
     reason = Message("K3L-901", {"probe": probe.name, "slug": row.slug, "code": code})
     # A refused configured field is repaired on the way: the rest still works without it.

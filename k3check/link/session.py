@@ -51,6 +51,21 @@ class Result:
 
 
 @dataclass
+class Spent:
+    """What a run has sent.
+
+    Attributes:
+        requests: everything, retries and second looks included.
+        chargeable: requests that were answered and may cost something.
+        tokens: sum of the usage that answers reported.
+    """
+
+    requests: int = 0
+    chargeable: int = 0
+    tokens: int = 0
+
+
+@dataclass
 class Session:
     """What the probes of one run share.
 
@@ -66,9 +81,7 @@ class Session:
         failed: first failing code by probe.
         canned: the endpoint gives an answer that ignores the question.
         plain: the chat probe's answer, for comparison.
-        requests: everything sent, retries included.
-        chargeable: requests sent that may cost something.
-        tokens: sum of the usage that answers reported.
+        spent: what was sent so far; shared with the sessions made of this one.
         dropped: request fields that the endpoint refused.
         sampling: whether configured sampling parameters are still sent.
         family: the software that answered, once known.
@@ -86,9 +99,7 @@ class Session:
     failed: dict[str, Message] = field(default_factory=dict)
     canned: bool = False
     plain: Answer | None = None
-    requests: int = 0
-    chargeable: int = 0
-    tokens: int = 0
+    spent: Spent = field(default_factory=Spent)
     dropped: set[str] = field(default_factory=set)
     renamed: dict[str, str] = field(default_factory=dict)
     family: str = ""
@@ -139,7 +150,7 @@ class Session:
             wire,
             self.proxy,
             nonce,
-            self.chargeable,
+            self.spent.chargeable,
             facts or {},
         )
 
@@ -180,16 +191,16 @@ class Session:
 
         exchange = self.client.refine(send(once, judge, policy))
         hits = explain(exchange)
-        self.requests += len(exchange.attempts)
+        self.spent.requests += len(exchange.attempts)
         seen = self.observe(exchange, wire, nonce, facts)
         if seen.family != "unknown":
             self.family = seen.family
         if wire != "models" and seen.ok:
-            self.chargeable += 1
+            self.spent.chargeable += 1
         clock = self._clock(seen, hits)
         if seen.answer is not None and seen.answer.usage is not None:
             usage = seen.answer.usage
-            self.tokens += (usage.prompt or 0) + (usage.completion or 0)
+            self.spent.tokens += (usage.prompt or 0) + (usage.completion or 0)
         return Result(seen, hits, (*self._remarks(exchange), *clock))
 
     def _clock(self, seen: Observation, hits: tuple[Hit, ...]) -> tuple[Message, ...]:

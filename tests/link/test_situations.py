@@ -21,9 +21,6 @@ VARIABLES = ("K3CHECK_API_KEY", "K3CHECK_BASE_URL", "K3CHECK_MODEL", "HTTP_PROXY
              "OPENAI_BASE_URL")  # fmt: skip
 
 
-PENDING = ("08", "11", "12", "13", "14", "15", "19", "32")
-
-
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("k3check.link.wire.retry.time.sleep", lambda _: None)
@@ -94,6 +91,11 @@ def problems(case: dict[str, Any], server: Server, report: dict[str, Any]) -> li
             found.append(f"{name} {got}")
     if "requests" in case and max(len(server.requests), server.connections) > case["requests"]:
         found.append(f"{server.connections} connections")
+    said = " ".join(told(report))
+    for quoted in re.findall(r"(?:\{origin\}|https?://)[\w./:-]*\w|^model \S+", case["fix"]):
+        right = quoted.removeprefix("model ").replace("{origin}", server.origin)
+        if case["verdict"] == "fail" and right not in said:
+            found.append(f"does not name {right}")
     for pattern in case["must_not_say"]:
         exact = pattern.replace("{origin}", re.escape(server.origin))
         found += [
@@ -102,8 +104,7 @@ def problems(case: dict[str, Any], server: Server, report: dict[str, Any]) -> li
     return found
 
 
-@pytest.mark.parametrize("case", [c for c in cases() if c["id"][:2] not in PENDING],
-                         ids=lambda case: case["id"])  # fmt: skip
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case["id"])
 def test_situation(
     case: dict[str, Any], server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -12,7 +12,6 @@ import tomllib
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -165,21 +164,6 @@ def meaning(seen: Observation, slug: str) -> tuple[Provider, Rule, dict[str, Any
 def meanings() -> frozenset[str]:
     """Every slug that some rule means."""
     return frozenset(_rules(frozenset()))
-
-
-def of_host(host: str) -> Provider | None:
-    """The provider whose host it is."""
-    return next((r for r in table() if any(fnmatchcase(host, p) for p in r.hosts)), None)
-
-
-def is_k3(model: str | None, host: str = "") -> bool:
-    """True if a model's name is known to be Kimi K3, at the provider or anywhere."""
-    name = (model or "").strip().lower()
-    row = of_host(host)
-    rows = (row,) if row is not None and (row.k3 or row.models) else table()
-    bare = name.rpartition("/")[2]
-    patterns = [p.rpartition("/")[2] for r in rows for p in r.k3]
-    return any(fnmatchcase(bare, pattern) for pattern in patterns)
 
 
 def bases(wire: str) -> tuple[str, ...]:

@@ -85,9 +85,9 @@ def check(request: LinkRequest) -> Iterator[Problem]:
         yield problem("K3L-017", F)
         return
     if base.parts.query:
-        yield problem("K3L-004", F)
+        yield problem("K3L-004", B)
     if base.has_fragment:
-        yield problem("K3L-005", F)
+        yield problem("K3L-005", B)
     takes_endpoint = base.client is not None and (base.client.whole or base.client.once)
     if base.pasted_endpoint and not takes_endpoint:
         yield problem("K3L-006", F, endpoint=base.pasted_endpoint)

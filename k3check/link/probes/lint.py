@@ -50,7 +50,12 @@ def run(session: Session) -> Finding:
         "model": shown(request.model or "") or "not set",
         "api_key": MASK if request.api_key else "not set",
     }
-    unusable = any(p.severity is Severity.BLOCK and p.key == "api.base_url" for p in problems)
+    # With a query or a fragment there is an address, though a wrong one: it shows what is wrong.
+    shown_all = ("K3L-004", "K3L-005")
+    unusable = any(
+        p.severity is Severity.BLOCK and p.key == "api.base_url" and p.code not in shown_all
+        for p in problems
+    )
     if session.base.host and not unusable:
         evidence["effective_url"] = shown(session.base.url(session.wire))
     for key, name in (("api.base_url", "base_url"), ("api.api_key", "api_key"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from k3check import hints
+from k3check.config.client import sdk
 from k3check.link import check, cost
 from k3check.link.demo import DemoServer
 from k3check.link.probes.agent import Workshop
@@ -384,11 +385,14 @@ def test_the_url_is_corrected_on_every_wire() -> None:
     good = {"type": "message", "role": "assistant", "model": "kimi-k3", "stop_reason": "end_turn",
             "usage": {"input_tokens": 9, "output_tokens": 3},
             "content": [{"type": "text", "text": "x"}]}  # fmt: skip
-    scripts = [http(404, {"detail": "Not Found"}), http(200, good)]
+    lost = http(404, {"detail": "Not Found"})
+    scripts = [lost, lost, http(200, good)]
     with FaultyServer(scripts) as server:
-        found = run(server, "messages", protocol="anthropic")["link/messages"]
-        assert [r.target for r in server.requests] == ["/v1/messages", "/v1/messages"]
-    assert codes(found) == ["K3L-009", "K3L-911"]
+        client = sdk("Claude Code", "anthropic")
+        found = run(server, "messages", protocol="anthropic", client=client)["link/messages"]
+        targets = [r.target for r in server.requests]
+    assert targets == ["/v1/v1/messages", "/v1/v1/models", "/v1/messages"]
+    assert codes(found) == ["K3L-703", "K3L-720"]
 
 
 def test_messages_are_asked_as_claude_code_does() -> None:
