@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from k3check.checking.candidates import build_candidate
 from k3check.checking.context import context_cases
 from k3check.checking.crashes import Crashes, remembered
+from k3check.checking.forms import form_checks
 from k3check.checking.one_case import compare_case
 from k3check.compare.verdict import no_tensor
 from k3check.diagnose import consequence
@@ -52,6 +53,7 @@ def make_plan(
                 crashes, history = Crashes(), History(budget_s=BUDGET_S[request.profile])
                 histories[operator.name] = history
                 checks += case_checks(candidates[operator.name], request, crashes, history)
+                checks += form_checks(candidates[operator.name], request)
                 checks += property_checks(candidates[operator.name], request, crashes, history)
         given = {
             n: returning_tensors(c) for n, c in candidates.items() if n in asked or n in family.uses

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 
 from k3check.compare.allowance import NOTHING, WHOLE, Allowance
-from k3check.compare.distance import measure
+from k3check.compare.distance import all_finite, measure
 from k3check.compare.orders import SAMPLES
 from k3check.model import Message, Outcome
 
@@ -104,10 +104,10 @@ def apart(one: torch.Tensor, other: torch.Tensor, axes: tuple[str, ...] = ()) ->
         return {WHOLE: 0.0}
     if one.shape != other.shape:
         return {WHOLE: math.inf}
-    finite = torch.isfinite(other)
-    if not torch.equal(torch.isfinite(one), finite):
-        return {WHOLE: math.inf}
-    if not finite.all():
+    if not (all_finite(one) and all_finite(other)):
+        finite = torch.isfinite(other)
+        if not torch.equal(torch.isfinite(one), finite):
+            return {WHOLE: math.inf}
         one, other = (torch.where(finite, x, 0) for x in (one, other))
     return measure(one, other, axes).values()
 

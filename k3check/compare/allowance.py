@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.compare.distance import measure
+from k3check.compare.distance import all_finite, measure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,8 +112,9 @@ def allowances(
         if output.compare == "exact":
             found[output.name] = NOTHING
             continue
-        finite = torch.isfinite(right)
-        base, right = (torch.where(finite, x, 0) for x in (base, right))
+        if not all_finite(right):
+            finite = torch.isfinite(right)
+            base, right = (torch.where(finite, x, 0) for x in (base, right))
         least = floor(kept.get(output.name, recipe.io), recipe.accumulate)
         usual = measure(base, right, output.axes).values()
         found[output.name] = Allowance(usual, least, times, more)

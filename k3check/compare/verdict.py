@@ -17,7 +17,7 @@ import torch
 from k3check.compare import exact, sets
 from k3check.compare.agree import share
 from k3check.compare.allowance import Allowance, floor
-from k3check.compare.distance import Measurement, measure
+from k3check.compare.distance import Measurement, all_finite, measure, same
 from k3check.compare.standard import LEVELS, ratios
 from k3check.model import Message, Outcome
 from k3check.nouns.runner import Foreign
@@ -184,6 +184,34 @@ def content_problem(
     """Not finite where the reference is (or the reverse), zero, constant, a copy of an input."""
     name = output.name
     where: dict[str, Any] = {"tensor": name}
+    plain = all_finite(actual) and all_finite(expected)
+    if not plain:
+        problem, place = not_finite_problem(output, actual, expected)
+        if problem is not None:
+            return problem, where | place
+    if expected.numel() < 2 or not plain or expected.min() == expected.max():
+        return None, where
+    if not actual.any():
+        return Message("K3O-005", {"tensor": name}), where
+    if actual.min() == actual.max():
+        value = actual.flatten()[0].item()
+        return Message("K3O-006", {"tensor": name, "value": f"{value:.4g}"}), where
+    for given, tensor in inputs.items():
+        if not isinstance(tensor, torch.Tensor) or tensor.shape != actual.shape:
+            continue
+        copied = same(tensor.cpu(), actual, actual.dtype)
+        # Here and there an input is the answer.
+        if copied and not same(tensor.cpu(), expected, expected.dtype):
+            return Message("K3O-007", {"tensor": name, "input": given}), where
+    return None, where
+
+
+def not_finite_problem(
+    output: Output, actual: torch.Tensor, expected: torch.Tensor
+) -> tuple[Message | None, dict[str, Any]]:
+    """Not finite where the reference is, or the reverse."""
+    name = output.name
+    where: dict[str, Any] = {}
     wrong = ~torch.isfinite(actual) & torch.isfinite(expected)
     if wrong.any():
         index = [int(i) for i in wrong.nonzero()[0]]
@@ -199,19 +227,6 @@ def content_problem(
         found, right = (str(x[missed][0].item()) for x in (actual, expected))
         values = {"tensor": name, "found": found, "expected": right, "index": index}
         return Message("K3O-013", values), where
-    if expected.numel() < 2 or not expected.double().std().item() > 0:
-        return None, where
-    if not actual.any():
-        return Message("K3O-005", {"tensor": name}), where
-    if (actual == actual.flatten()[0]).all():
-        value = actual.flatten()[0].item()
-        return Message("K3O-006", {"tensor": name, "value": f"{value:.4g}"}), where
-    for given, tensor in inputs.items():
-        same = isinstance(tensor, torch.Tensor) and tensor.shape == actual.shape
-        if same and torch.equal(tensor.cpu().to(actual.dtype), actual):
-            if torch.equal(tensor.cpu().double(), expected):  # here the input is the answer
-                continue
-            return Message("K3O-007", {"tensor": name, "input": given}), where
     return None, where
 
 
@@ -238,9 +253,10 @@ def judge_values(
     notes: list[Message] = []
     for output in outputs:
         name, expected = output.name, reference[output.name]
-        finite = torch.isfinite(expected)
         got, base = actual[name], baseline[name]
-        if not finite.all():  # the same places are not finite: they are right, and measured as 0
+        if not all_finite(expected):
+            finite = torch.isfinite(expected)
+            # The same places are not finite: they are right, and measured as 0.
             notes.append(Message("K3O-014", {"tensor": name, "count": int((~finite).sum())}))
             got, base, expected = (torch.where(finite, x, 0) for x in (got, base, expected))
         measured[name] = measure(got, expected, output.axes)

@@ -47,6 +47,21 @@ class Binding:
     state_dtypes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Form:
+    """Another form in which a callable can be called.
+
+    Attributes:
+        name: of its check.
+        options: what is passed beside what the user passes.
+        profile: the smallest in which it is called; that of the released model is in all.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+    profile: str = "full"
+
+
 class ConventionBroken(Exception):  # noqa: N818 - a verdict on the callable, no error of ours
     """Raised by a convention's ``call`` where the callable broke a rule that no output shows.
 
@@ -81,6 +96,8 @@ class Convention:
         dtype, state_dtype: the recipe that a callable of this form usually has, by torch's names;
             what a user declares goes first. The state's applies to low-precision inputs.
         refuses: why a callable of this form cannot be checked as this operator; None if it can.
+        forms: ``forms(names, options)``: what else a callable with these parameters can be
+            asked, beside the options that a user passes.
         example: how the documents show it.
     """
 
@@ -98,6 +115,7 @@ class Convention:
     dtype: str | None = None
     state_dtype: str | None = None
     refuses: str | None = None
+    forms: Callable[[frozenset[str], Mapping[str, Any]], Sequence[Form]] = lambda _n, _o: ()
     example: Example | None = None
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from k3check.model import Message
-from k3check.nouns.convention import ConventionBroken
+from k3check.nouns.convention import ConventionBroken, Form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+#: asks for the state, in most libraries
+ASKS = "output_final_state"
 
 
 def parts(result: Any, *names: str, more: bool = False, optional: int = 0) -> tuple[Any, ...]:
@@ -51,3 +57,32 @@ def miscounted(
         expected = f"{least} to {len(names)}"
     values = {"found": found, "expected": expected, "names": ", ".join(names)}
     return ConventionBroken(Message("K3O-019", values))
+
+
+def state_unasked(
+    names: frozenset[str], options: Mapping[str, Any], *, asks: str = ASKS
+) -> tuple[Form, ...]:
+    """The form in which no state is asked for, where that can be chosen."""
+    return (Form("no-state", {asks: False}),) if asks in names and asks not in options else ()
+
+
+def output_and_state(
+    target: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    *,
+    more: bool = False,
+    asks: str = ASKS,
+) -> tuple[Any, Any]:
+    """What a callable returns; without being asked for the state it must return none.
+
+    Raises:
+        ConventionBroken: it returns a state that nobody asked for.
+    """
+    if arguments.get(asks, True):
+        output, state = parts(target(**arguments), "output", "final_state", more=more)
+        return output, state
+    alone = target(**arguments)
+    output, state = (*alone, None)[:2] if isinstance(alone, (tuple, list)) else (alone, None)
+    if state is not None:
+        raise ConventionBroken(Message("K3O-850", {"switch": f"{asks} = False"}))
+    return output, parts(target(**{**arguments, asks: True}), "output", "final_state", more=more)[1]

@@ -257,3 +257,82 @@ def test_a_state_stored_after_every_token_is_a_recipe_and_has_its_name():
     assert "bfloat16 state, stored after every token" in named
     wrong = failed("kda_chunk", steps(torch.bfloat16, keep=0.9), dtype="bfloat16", profile="quick")
     assert wrong
+
+
+# --- switches of a signature that nobody set ---------------------------------------------------
+
+
+def fla(*, norm_eps=1e-6, gate_floor=-5.0, beta=torch.sigmoid, unasked=False, refuses=False):
+    """fla's form with its switches; the mistakes are inside the kernel."""
+
+    def chunk_kda(
+        q,
+        k,
+        v,
+        g,
+        beta,
+        scale=None,
+        initial_state=None,
+        output_final_state=False,
+        use_qk_l2norm_in_kernel=False,
+        use_gate_in_kernel=False,
+        use_beta_sigmoid_in_kernel=False,
+        lower_bound=None,
+        A_log=None,
+        dt_bias=None,
+    ):
+        if refuses and use_gate_in_kernel:
+            raise NotImplementedError("the gate is the caller's")
+        if use_qk_l2norm_in_kernel:
+            q, k = (
+                x.float() * torch.rsqrt(x.float().square().sum(-1, keepdim=True) + norm_eps)
+                for x in (q, k)
+            )
+        if use_gate_in_kernel:
+            HV, K = v.shape[2], k.shape[-1]
+            raw = g.float() + dt_bias.float().view(HV, K)
+            g = gate_floor * torch.sigmoid(A_log.float().exp().view(HV, 1) * raw)
+        if use_beta_sigmoid_in_kernel:
+            beta = activated(beta.float())
+        run = steps(torch.float32)
+        o, state = run(q, k, v, g, beta, activated=True, scale=scale, initial_state=initial_state)
+        return o, state if output_final_state or unasked else None
+
+    activated = beta
+    return chunk_kda
+
+
+def forms(target, profile="full"):
+    found = findings_for("kda_chunk", target, dtype="float32", profile=profile, convention="fla")
+    usual = {c for c, f in found.items() if str(f.outcome) == "fail" and not c.startswith("form-")}
+    return usual, {c: f for c, f in found.items() if c.startswith("form-")}
+
+
+def test_every_form_of_a_right_callable_passes_and_is_told():
+    usual, found = forms(fla(), "quick")
+    assert not usual
+    assert {c: str(f.outcome) for c, f in found.items()} == {"form-released": "pass"}
+    assert "use_qk_l2norm_in_kernel" in found["form-released"].title
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"norm_eps": 1.0}, {"gate_floor": -8.0}, {"beta": torch.tanh}],
+)
+def test_a_mistake_behind_a_switch_is_found(change):
+    usual, found = forms(fla(**change), "quick")
+    assert not usual
+    assert str(found["form-released"].outcome) == "fail"
+
+
+def test_a_state_that_nobody_asked_for_and_a_form_that_is_refused():
+    found = findings_for(
+        "kda_chunk",
+        fla(unasked=True, refuses=True),
+        dtype="float32",
+        convention="fla",
+        only={"form-no-state", "form-released", "form-use_gate_in_kernel-alone"},
+    )
+    assert found["form-no-state"].hint.code == "K3O-850"
+    assert str(found["form-released"].outcome) == "acceptable"
+    assert found["form-released"].notes[0].code == "K3O-851"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from k3check.nouns.arguments import able, taken
 from k3check.nouns.convention import Binding, Convention, Example
-from k3check.nouns.returned import parts
+from k3check.nouns.returned import output_and_state, parts, state_unasked
 from k3check.operators.conv.semantics import ConvInterface
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 STATE = ("initial_state", "final_state")
 OURS = {**dict.fromkeys(STATE, ("initial_state",)), "packed": ("cu_seqlens",)}
 FLA = {"initial_state": ("initial_state",), "packed": ("cu_seqlens",)}
+DAO_ASKS = "return_final_states"
 DAO = dict.fromkeys(STATE, ("initial_states", "return_final_states"))
 
 
@@ -52,8 +54,7 @@ def _bind_fla(names: frozenset[str] | None, options: Mapping[str, Any]) -> Bindi
         if "cu_seqlens" in inputs:
             arguments["cu_seqlens"] = inputs["cu_seqlens"]
         arguments = taken(names, arguments, "initial_state")
-        result = target(**{**arguments, **options})
-        output, state = parts(result, "output", "final_state", more=True)
+        output, state = output_and_state(target, {**arguments, **options}, more=True)
         return {"output": output, "final_state": state}
 
     supports = able(names, FLA) | {"final_state"}
@@ -76,7 +77,7 @@ def _bind_dao(names: frozenset[str] | None, options: Mapping[str, Any]) -> Bindi
             "initial_states": inputs.get("initial_state"),
             "return_final_states": True,
         }
-        output, state = parts(target(**{**arguments, **options}), "output", "final_state")
+        output, state = output_and_state(target, {**arguments, **options}, asks=DAO_ASKS)
         return {"output": output.mT, "final_state": state}
 
     return Binding(ConvInterface(supports=supports), call)
@@ -125,6 +126,7 @@ CONVENTIONS = (
         _bind_fla,
         typical=("initial_state", "cu_seqlens"),
         abilities=FLA,
+        forms=state_unasked,
         example=Example(
             "short_conv",
             "fla.modules.convolution:causal_conv1d",
@@ -144,6 +146,7 @@ CONVENTIONS = (
         telling=("initial_states", "return_final_states", "final_states_out", "seq_idx"),
         unlike=("conv_state",),
         abilities=DAO,
+        forms=partial(state_unasked, asks=DAO_ASKS),
         example=Example(
             "short_conv",
             "causal_conv1d:causal_conv1d_fn",

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from k3check.model import Message
-from k3check.nouns.convention import Binding, Convention, Example
-from k3check.nouns.returned import parts
+from k3check.nouns.convention import Binding, Convention, Example, Form
+from k3check.nouns.returned import output_and_state, state_unasked
 from k3check.operators.kda.conventions._tools import ALL, flat, flipped, knows, no_article
 from k3check.operators.kda.semantics import KdaInterface
 
@@ -36,6 +36,8 @@ CHUNK_ONLY = frozenset(
         "max_num_seqs",
     }
 )
+#: What the kernel does itself if it is told to; the released model tells it to.
+INSIDE = ("use_qk_l2norm_in_kernel", "use_gate_in_kernel", "use_beta_sigmoid_in_kernel")
 #: All of these, and fla hands the call to FlashKDA if it can.
 DISPATCHED = (
     "use_gate_in_kernel",
@@ -82,8 +84,7 @@ def _bind(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
         if inputs.get("cu_seqlens") is not None:
             arguments["cu_seqlens"] = inputs["cu_seqlens"]
         with torch.inference_mode() if inference else nullcontext():
-            result = target(**{**arguments, **options})
-        output, state = parts(result, "output", "final_state", more=True)
+            output, state = output_and_state(target, {**arguments, **options}, more=True)
         return {"output": output, "final_state": flipped(state) if v_first else state}
 
     def advice(semantics: KdaSemantics) -> tuple[Message, ...]:
@@ -99,6 +100,20 @@ def _bind(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
         excludes=no_article(interface),
         state_dtypes=("float32",) if own_chunk else (),
     )
+
+
+def _forms(names: frozenset[str], options: Mapping[str, Any]) -> tuple[Form, ...]:
+    """The kernel's switches: all of them, as in the released model, and each alone.
+
+    The state's layout and whether it is returned are switches as well.
+    """
+    inside = [switch for switch in INSIDE if switch in names and switch not in options]
+    found = [Form("released", dict.fromkeys(inside, True), "quick")] if inside else []
+    if len(inside) > 1:
+        found += [Form(f"{switch}-alone", {switch: True}) for switch in inside]
+    flips = [n for n in ("state_v_first", "transpose_state_layout") if n in names]
+    found += [Form(name, {name: True}) for name in flips[:1] if name not in options]
+    return (*found, *state_unasked(names, options))
 
 
 def _notes(names: frozenset[str] | None, options: Mapping[str, Any]) -> tuple[Message, ...]:
@@ -132,6 +147,7 @@ FLA = Convention(
     ),
     library="fla",
     abilities={"packed": ("cu_seqlens",)},
+    forms=_forms,
     example=Example(
         "kda_chunk",
         "fla.ops.kda:chunk_kda",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from k3check.nouns.convention import Binding, Convention, Example
-from k3check.nouns.returned import parts
+from k3check.nouns.returned import output_and_state, state_unasked
 from k3check.operators.kda.conventions._tools import knows, no_article, without
 from k3check.operators.kda.semantics import KdaInterface
 
@@ -45,7 +45,7 @@ def _bind(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
             "output_final_state": True,
             "use_qk_l2norm_in_kernel": True,
         }
-        output, state = parts(target(**{**arguments, **options}), "output", "final_state")
+        output, state = output_and_state(target, {**arguments, **options})
         return {"output": output, "final_state": state}
 
     return Binding(interface, call, excludes=no_article(interface))
@@ -59,6 +59,7 @@ CONVENTIONS = (
         _bind,
         typical=("use_qk_l2norm_in_kernel", "chunk_size"),
         library="transformers",
+        forms=state_unasked,
         example=Example(
             "kda_chunk",
             "transformers.models.kimi_linear.modeling_kimi_linear:chunk_kimi_delta_attention",
