@@ -35,7 +35,8 @@ def form_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
     """One check a form of the profile."""
     operator = candidate.operator
     convention = operator.conventions[candidate.convention]
-    if candidate.builtin:
+    elsewhere = candidate.runner is not None and not isinstance(candidate.target, Remote)
+    if candidate.builtin or elsewhere:  # a command or a folder has no signature
         return
     names, _ = parameters_of(candidate.target)
     names = handed(convention, candidate.target, names)
