@@ -151,12 +151,12 @@ def along_axis(axis: str, dim: int) -> Iterator[Change]:
 
 def constants(sizes: Mapping[str, int]) -> Iterator[Change]:
     """Times and over the sizes of the call and their roots (the call tells them by name)."""
-    first = next(iter(sizes), None)
     for name in sizes:
         for words, power, rank in (
             (f"sqrt({name})", 0.5, 3),
             (f"1/sqrt({name})", -0.5, 3),
-            *(((name, 1.0, 4), (f"1/{name}", -1.0, 4)) if name == first else ()),
+            (name, 1.0, 3),
+            (f"1/{name}", -1.0, 3),
         ):
 
             def apply(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.mutate.site import at, note
 from k3check.nouns.recipe import EXACT, Arithmetic
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from k3check.operators.attn_res.semantics import AttnResInterface, AttnResSemantics
 
 BLOCK = 64
+BANK, ROW = "source token channel", "token channel"
 LN2 = 0.6931471805599453
 
 #: scores [N, T] -> weights [N, T]
@@ -52,17 +54,22 @@ def evaluate(
         for name, value in inputs.items()
         if isinstance(value, torch.Tensor)
     }
-    sources = cast["sources"]
+    sources = at("sources", cast["sources"], BANK)
+    note(sizes={"D": sources.shape[-1], "N": len(sources)}, tokens=sources.shape[1])
     if interface.delta:
         prefix = arithmetic.operands(sources[-1] + cast["delta"])
         sources = torch.cat([sources[:-1], prefix.unsqueeze(0)])
-    prefix = sources[-1]
+    prefix = at("prefix", sources[-1], ROW)
     sources = chosen_sources(semantics, sources)
-    keys = normalised(semantics, sources)
+    sources = at("sources that take part", sources, BANK)
+    keys = at("key", normalised(semantics, sources), BANK)
     weights, raised = score_vector(semantics, cast)
+    weights, raised = at("query", weights, "channel"), at("gain", raised, "channel")
     scores = score(semantics, keys, raised, weights) * float(inputs.get("scale", 1.0))
+    scores = at("score", scores, "source token")
+    sources = at("value", sources, BANK)
     mixed = {"raw": sources, "keys": keys, "gained_keys": keys * raised}[semantics.values]
-    output = mix(semantics, scores, mixed)
+    output = at("mix", mix(semantics, scores, mixed), ROW)
     if semantics.residual == "prefix_added":
         output = output + prefix
     elif semantics.residual == "prefix_only":
@@ -72,7 +79,9 @@ def evaluate(
     elif semantics.residual == "mean":
         output = sources.mean(0)
     if interface.output_norm or "output_gain" in cast:
-        output = normalised_output(semantics, output, cast["output_gain"])
+        given = at("output gain", cast["output_gain"], "channel")
+        output = normalised_output(semantics, output, given)
+    output = at("output", output, ROW)
     return {"output": output.to(arithmetic.output)}
 
 
@@ -130,7 +139,7 @@ def normalised(semantics: AttnResSemantics, sources: torch.Tensor) -> torch.Tens
     size = squares.sum(-1, keepdim=True) if over_sum else squares.mean(-1, keepdim=True)
     if semantics.eps_on == "outside":
         return centred / (size.sqrt() + semantics.eps)
-    root = (size + semantics.eps).sqrt()
+    root = (at("mean square", size, "source token one") + semantics.eps).sqrt()
     if over_sum and semantics.norm != "l2":
         root = root / sources.shape[-1] ** 0.5
     return centred / root
@@ -158,7 +167,7 @@ def score(
     if semantics.key_rounding == "bfloat16":
         terms = (keys * gain).to(torch.bfloat16).to(keys.dtype) * query
     else:
-        terms = keys * (gain * query)
+        terms = keys * at("folded query", gain * query, "channel")
     if semantics.lanes == "full_blocks":
         terms = terms[..., : D // BLOCK * BLOCK]
     scores = semantics.sign * terms.sum(-1)
@@ -182,6 +191,7 @@ def mix(semantics: AttnResSemantics, scores: torch.Tensor, values: torch.Tensor)
         weights = weights.roll(1, dims=1)
     elif semantics.weight_token == "first":
         weights = weights[:, :1].expand_as(weights)
+    weights = at("weight", weights, "source token")
     return (weights.unsqueeze(-1) * values).sum(0)
 
 
@@ -210,6 +220,7 @@ def normalised_output(
     if semantics.output_norm == "none":
         return mixed
     unit = mixed / (mixed.square().mean(-1, keepdim=True) + semantics.output_eps).sqrt()
+    unit = at("normalised mix", unit, ROW)
     if semantics.output_norm == "no_gain":
         return unit
     return unit * (1 + gain if semantics.output_norm == "one_plus" else gain)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
+from k3check.mutate.site import at, note
 from k3check.nouns.recipe import EXACT, Arithmetic
 
 if TYPE_CHECKING:
@@ -36,22 +37,34 @@ def evaluate(
     x, weight = (inputs[name].to(arithmetic.compute) for name in ("x", "weight"))
     lengths = inputs.get("cu_seqlens")
     C, W = weight.shape
+    note(
+        packed=lengths is not None,
+        ends=None if lengths is None else [int(end) for end in lengths],
+        state_given=inputs.get("initial_state") is not None,
+        sizes={"W": W},
+        tokens=x.shape[1],
+        whole=True,
+        later_sequence=False,
+    )
+    x, weight = at("input", x, "batch token channel"), at("kernel", weight, "channel tap")
     kept = W if interface.extra_column else W - 1
     ends = [0, x.shape[1]] if lengths is None else [int(end) for end in lengths]
     count = x.shape[0] if lengths is None else len(ends) - 1
     given = inputs.get("initial_state")
     start = x.new_zeros(count, C, kept) if given is None else given.to(arithmetic.compute)
-    start = chosen_state(semantics, start)
+    start = at("initial state", chosen_state(semantics, start), "batch channel column")
     outputs, states = [], []
     for n, (begin, end) in enumerate(pairwise(ends)):
         part = x[:, begin:end].mT
         before = start if lengths is None else start[n : n + 1]
+        note(sequence=n, later_sequence=n > 0, tokens=end - begin, whole=False)
         if semantics.packing == "leak" and begin > 0:
             before = x[:, max(0, begin - kept) : begin].mT
             before = F.pad(before, (kept - before.shape[-1], 0))
         outputs.append(convolved(semantics, before, part, weight))
         states.append(final_state(semantics, before, part, outputs[-1]))
-    output = torch.cat(outputs, dim=-1).mT
+        states[-1] = at("final state", states[-1], "batch channel column")
+    output = at("output", torch.cat(outputs, dim=-1).mT, "batch token channel")
     if semantics.residual == "added":
         output = output + x
     result: Tensors = {"output": output.to(arithmetic.output).contiguous()}
@@ -90,18 +103,23 @@ def convolved(
     later = {"causal": 0, "late": -1, "early": 1, "centred": W // 2}[semantics.alignment]
     # one column more on the left for a late read, zeros on the right for an early one
     line = torch.cat([F.pad(before, (W, 0)), x, x.new_zeros(*x.shape[:-1], W)], dim=-1)
+    line = at("line of inputs", line, "batch channel place")
     origin = W + before.shape[-1] + later  # where the current input of token 0 stands
     total = x.new_zeros(x.shape)
     for j in range(W - used, W):
         first = origin - (W - 1) + j
-        total = total + weight[:, j, None] * line[..., first : first + T]
+        tap = at(f"tap {j - W + 1}", weight[:, j, None], "channel one")
+        total = total + tap * line[..., first : first + T]
+    total = at("sum of taps", total, "batch channel token")
     if semantics.activation in ("none", "on_input"):
         return total
     if semantics.activation == "sigmoid":
         return total.sigmoid()
     if semantics.activation == "relu":
         return total.relu()
-    return F.silu(F.silu(total)) if semantics.activation == "twice" else F.silu(total)
+    if semantics.activation == "twice":
+        return F.silu(F.silu(total))
+    return total * at("sigmoid", total.sigmoid(), "batch channel token")
 
 
 def final_state(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
+from k3check.mutate.site import at, note
 from k3check.nouns.recipe import EXACT, Arithmetic, rounding
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from k3check.operators.mla.semantics import MlaInterface, MlaSemantics
 
 ROPE_BASE = 10000.0
+HEADS, SCORES = "batch token head value", "batch head token source"
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,18 @@ def evaluate(
     else:
         q = queries(semantics, cast, sizes, arithmetic)
         rows, raw_rows = latents(semantics, cast, sizes, arithmetic)
-    o = r(attention(semantics, q, rows, cast, sizes, arithmetic))
+    note(
+        past_given=cast.get("past") is not None,
+        sizes={"nope": sizes.nope, "value": sizes.value, "qk": sizes.nope + sizes.pe},
+        tokens=q.shape[1],
+    )
+    q, rows = at("query", q, "batch token head key"), at("latent row", rows, "batch token latent")
+    o = at("attention output", r(attention(semantics, q, rows, cast, sizes, arithmetic)), HEADS)
     if interface.part == "core":
         return {"output": o.to(arithmetic.output)}
-    gate = cast["x"] @ cast["w_g"].T
-    output = r(gated(semantics, o, r(gate))) @ cast["w_o"].T
+    gate = at("gate logit", cast["x"] @ cast["w_g"].T, "batch token channel")
+    mixed = at("gated output", r(gated(semantics, o, r(gate))), "batch token channel")
+    output = at("output", mixed @ cast["w_o"].T, "batch token width")
     result: Tensors = {"output": output.to(arithmetic.output)}
     if "cache" in interface.supports:
         result["cache"] = raw_rows.to(arithmetic.output)
@@ -129,9 +138,10 @@ def queries(
 ) -> torch.Tensor:
     """[B, T, H, nope + pe]."""
     r = arithmetic.operands
-    low = r(cast["x"] @ cast["w_qa"].T)
+    low = at("query latent", r(cast["x"] @ cast["w_qa"].T), "batch token latent")
     if semantics.q_norm == "rms":
         low = r(rms(semantics, low, cast["q_gain"]))
+        low = at("normalised query latent", low, "batch token latent")
     q = r(low @ cast["w_qb"].T).unflatten(-1, (sizes.heads, -1))
     if semantics.q_split == "pe_first":
         q = torch.cat([q[..., sizes.pe :], q[..., : sizes.pe]], dim=-1)
@@ -147,6 +157,8 @@ def latents(
     if semantics.latent_split == "pe_first":
         both = torch.cat([both[..., sizes.pe :], both[..., : sizes.pe]], dim=-1)
     c, k_pe = both[..., : sizes.latent], both[..., sizes.latent :]
+    c = at("latent before its norm", c, "batch token latent")
+    k_pe = at("shared key part", k_pe, "batch token key")
     if semantics.kv_norm == "with_pe":
         full = F.pad(gain, (0, sizes.pe), value=1.0)
         rows = r(rms(semantics, both, full))
@@ -178,6 +190,8 @@ def attention(
     if isinstance(arithmetic, Absorbed):
         return over_latents(semantics, q, rows, cast, sizes, arithmetic)
     keys, values = expanded(semantics, rows, cast, sizes, arithmetic)
+    keys = at("key", keys, "batch source head key")
+    values = at("value", values, "batch source head value")
     q, keys, values = (x.transpose(1, 2) for x in (q, keys, values))
     if semantics.rope == "applied":
         q = rotated(q, sizes, before)
@@ -185,9 +199,9 @@ def attention(
     products = q @ keys.mT
     if isinstance(arithmetic, Eager):
         products = arithmetic.operands(products)
-    scores = scaled(semantics, products, sizes)
+    scores = at("score", scaled(semantics, products, sizes), SCORES)
     scores = scores.masked_fill(~seen(semantics, q.shape[2], before, rows.device), -torch.inf)
-    weights = softmax(semantics, scores, before)
+    weights = at("attention weight", softmax(semantics, scores, before), SCORES)
     if semantics.gate == "on_values":
         values = values.sigmoid() * values
     if semantics.head == "value_reversed":
@@ -311,4 +325,6 @@ def gated(semantics: MlaSemantics, o: torch.Tensor, gate: torch.Tensor) -> torch
         return o
     if semantics.gate == "raw":
         return o * gate
-    return o * (F.silu(gate) if semantics.gate == "silu" else gate.sigmoid())
+    if semantics.gate == "silu":
+        return o * F.silu(gate)
+    return o * at("gate sigmoid", gate.sigmoid(), "batch token channel")

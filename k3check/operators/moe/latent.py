@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.mutate.site import at, note
 from k3check.nouns.recipe import EXACT, Arithmetic
 from k3check.operators.moe.semantics import SituSemantics
 from k3check.operators.moe.situ import BETA, LINEAR_BETA, situ
@@ -24,6 +25,7 @@ ACTIVATIONS = {
 }
 #: What an expert of a fixed capacity holds, as a multiple of the mean load.
 CAPACITY = 1.25
+INNER = "expert token channel"
 
 
 def evaluate(
@@ -54,18 +56,22 @@ def evaluate(
     z = cast["z"] if interface.core else r(cast["x"] @ cast["w_down"].T)
     if semantics.norm == "before_experts" and not interface.core:
         z = r(normalised(semantics, z, cast["gain"]))
+    z = at("latent", z, "token latent")
+    note(sizes={"L": z.shape[-1], "k": inputs["ids"].shape[-1]}, tokens=len(z))
     table = weight_table(semantics, inputs["ids"], cast["weights"], cast["w1"].shape[0])
-    y = experts(semantics, z, table, cast, arithmetic)
+    table = at("weight of an expert", table, "token expert")
+    y = at("expert output", experts(semantics, z, table, cast, arithmetic), "expert token latent")
     if interface.core:
         return {"output": combined(semantics, y, table).to(arithmetic.output)}
     routed = r(latent_sum(semantics, y, table, cast, arithmetic) @ cast["w_up"].T)
-    shared = shared_part(semantics, cast, arithmetic)
+    routed = at("routed part", routed, "token channel")
+    shared = at("shared part", shared_part(semantics, cast, arithmetic), "token channel")
     if semantics.shared == "weighted":
         shared = shared * cast["weights"].sum(-1, keepdim=True)
     times = {"once": 1.0, "left_out": 0.0, "twice": 2.0}
     own = 0.0 if semantics.shared in ("left_out", "into_norm") else 1.0
     own = 2.0 if semantics.shared == "twice" else own
-    output = times[semantics.routed] * routed + own * shared
+    output = at("output", times[semantics.routed] * routed + own * shared, "token channel")
     return {"output": output.to(arithmetic.output)}
 
 
@@ -115,8 +121,9 @@ def experts(
     if semantics.weight_place == "before_experts":
         given = given * table.T.unsqueeze(-1)
     gate, up = r(given @ cast["w1"].mT), r(given @ cast["w3"].mT)
+    gate, up = at("expert gate", gate, INNER), at("expert up", up, INNER)
     active = r(situ(ACTIVATIONS[semantics.activation], gate, up, BETA, LINEAR_BETA))
-    return r(active @ cast["w2"].mT)
+    return r(at("expert activation", active, INNER) @ cast["w2"].mT)
 
 
 def combined(semantics: LatentSemantics, y: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
@@ -153,13 +160,13 @@ def latent_sum(
         parts[1][:, :half] = 0
         sums = [r(combined(semantics, y, part)) for part in parts]
         return sum((r(normalised(semantics, s, gain)) for s in sums), torch.zeros_like(sums[0]))
-    total = r(combined(semantics, y, table))
+    total = at("sum of experts", r(combined(semantics, y, table)), "token latent")
     if semantics.shared == "into_norm":
         down = cast["w_down"]
         total = total + shared_part(semantics, cast, arithmetic) @ down.T
     if semantics.norm in ("dropped", "before_experts"):
         return total
-    return r(normalised(semantics, total, gain))
+    return at("normalised sum", r(normalised(semantics, total, gain)), "token latent")
 
 
 def normalised(semantics: LatentSemantics, x: torch.Tensor, gain: torch.Tensor) -> torch.Tensor:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from k3check.compare.sets import SCORES
+from k3check.mutate.site import at, note
 from k3check.nouns.recipe import EXACT, Arithmetic
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from k3check.operators.moe.semantics import RouterInterface, RouterSemantics
 
 RENORM_EPS = 1e-20
+SCORE = "token expert"
 
 
 def evaluate(
@@ -40,14 +42,22 @@ def evaluate(
         if isinstance(value, torch.Tensor)
     }
     logits = cast["logits"] if "logits" in cast else cast["hidden"] @ cast["weight"].T
+    top_k, scaling = int(inputs["top_k"]), float(inputs["scaling"])
+    note(
+        renormalize=bool(inputs["renormalize"]),
+        sizes={"E": logits.shape[-1], "k": top_k},
+        numbers={"the scaling factor": scaling},
+    )
+    logits = at("logit", logits, SCORE)
     if semantics.token == "previous":
         logits = logits.roll(1, 0)
     if semantics.logit_rounding == "bfloat16":
         logits = logits.to(torch.bfloat16).to(logits.dtype)
-    bias = chosen_bias(semantics, cast["bias"])
-    scores = scored(semantics, logits, bias)
-    choice = choice_of(semantics, scores, bias)
-    ids = best(semantics, restricted(semantics, choice), int(inputs["top_k"]))
+    bias = at("bias", chosen_bias(semantics, cast["bias"]), "expert")
+    scores = at("score", scored(semantics, logits, bias), SCORE)
+    choice = at("biased score", choice_of(semantics, scores, bias), SCORE)
+    ids = best(semantics, at("ranked score", restricted(semantics, choice), SCORE), top_k)
+    ids = at("id", ids.double(), "token slot").long()
     weights = weighed(semantics, ids, logits, scores, choice, inputs)
     return result(semantics, ids, weights, choice)
 
@@ -135,8 +145,8 @@ def weighed(
     source = {"scores": scores, "choice": choice, "logits": logits}.get(
         semantics.weights_from, torch.ones_like(scores)
     )
-    taken = source.gather(1, ids)
-    factor = float(inputs["scaling"])
+    taken = at("score of the chosen", source.gather(1, ids), "token slot")
+    factor = at("scaling factor", float(inputs["scaling"]))
     if semantics.scaling == "before_sum":
         taken = taken * factor
     if inputs["renormalize"] or semantics.switch == "ignored":
@@ -149,13 +159,14 @@ def weighed(
                 "biased_sum": choice.gather(1, ids).sum(-1, keepdim=True),
                 "largest": taken.amax(-1, keepdim=True),
             }[semantics.renormalise]
-            taken = taken / (total + RENORM_EPS)
+            total = at("sum of the chosen", total + RENORM_EPS, "token one")
+            taken = at("normalised weight", taken / total, "token slot")
     if semantics.weight_order == "sorted":
         taken = taken.sort(-1, descending=True).values
     elif semantics.weight_order == "rolled":
         taken = taken.roll(1, -1)
     times = {"once": factor, "twice": factor * factor}.get(semantics.scaling, 1.0)
-    return taken * times
+    return at("weight", taken * times, "token slot")
 
 
 def result(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
+from k3check.mutate.site import at, note
 from k3check.nouns.recipe import EXACT, Arithmetic
 from k3check.released import TEXT
 
@@ -18,6 +19,11 @@ BETA: float = TEXT["activation_situ_beta"]
 LINEAR_BETA: float = TEXT["activation_situ_linear_beta"]
 #: the clamp by whose value DeepGEMM's first interface recognised SiTU
 SENTINEL = 0.03125
+
+
+def _at(name: str, value: torch.Tensor) -> torch.Tensor:
+    """A site; not where all experts are evaluated at once, whose activation is a site itself."""
+    return at(name, value, "token channel") if value.dim() == 2 else value
 
 
 def evaluate(
@@ -54,6 +60,9 @@ def situ(
     linear_beta: float | None,
 ) -> torch.Tensor:
     """The activation of two halves of one shape, in their precision."""
+    known = {"beta": beta} | ({} if linear_beta is None else {"linear_beta": linear_beta})
+    note(numbers=known)
+    gate, up = _at("gate", gate), _at("up", up)
     if semantics.halves == "swapped":
         gate, up = up, gate
     elif semantics.halves == "interleaved":
@@ -69,17 +78,19 @@ def situ(
         beta, linear_beta = linear_beta, beta
     elif semantics.betas == "one_uncapped":
         beta, linear_beta = 1.0, None
-    left = gate_part(semantics, gate, beta)
-    right = up_part(semantics, up, beta, linear_beta)
+    left = _at("gate half", gate_part(semantics, gate, beta))
+    right = _at("up half", up_part(semantics, up, beta, linear_beta))
     if semantics.half_rounding == "bfloat16":
         left, right = (x.to(torch.bfloat16).to(gate.dtype) for x in (left, right))
-    return left * right
+    return _at("product", left * right)
 
 
 def gate_part(semantics: SituSemantics, g: torch.Tensor, beta: float) -> torch.Tensor:
     """What the gate becomes."""
-    capped = beta * tanh(semantics, g / beta)
-    probability = (semantics.sigmoid_gain * g).sigmoid()
+    ratio = _at("gate over beta", g / beta)
+    capped = _at("capped gate", beta * _at("tanh of the gate", tanh(semantics, ratio)))
+    probability = _at("sigmoid argument", semantics.sigmoid_gain * g).sigmoid()
+    probability = _at("sigmoid", probability)
     if semantics.gate == "silu":
         return g * probability
     if semantics.gate == "relu":
@@ -117,7 +128,7 @@ def up_part(
         return u.clamp(-linear_beta, linear_beta)
     if semantics.up == "no_division":
         return linear_beta * tanh(semantics, u)
-    capped = tanh(semantics, u / linear_beta)
+    capped = _at("tanh of up", tanh(semantics, _at("up over its beta", u / linear_beta)))
     return capped if semantics.up == "unscaled" else linear_beta * capped
 
 

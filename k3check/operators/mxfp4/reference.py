@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.mutate.site import at, note
 from k3check.nouns.recipe import EXACT, Arithmetic
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from k3check.operators.mxfp4.semantics import Mxfp4Interface, Mxfp4Semantics
 
 GROUP = 32
+PLACE = "row column"
 MAGNITUDES = {
     "e2m1": (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0),
     "integer": (0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0),
@@ -51,7 +53,11 @@ def evaluate(
             semantics = replace(semantics, order="low_first")
     assert packed is not None
     assert scale is not None
-    values = code_values(semantics, codes(semantics, packed)) * scales(semantics, scale)
+    note(sizes={}, tokens=len(packed))
+    code = at("code", codes(semantics, packed).double(), PLACE).long()
+    scale = at("scale byte", scale.double(), "row group").to(torch.uint8)
+    factor = at("scale", scales(semantics, scale), PLACE)
+    values = at("product", at("code value", code_values(semantics, code), PLACE) * factor, PLACE)
     if semantics.subnormal == "flushed":
         values = torch.where(values.abs() < LEAST_NORMAL, 0.0, values)
     if semantics.rows == "last_missing":

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F
 
+from k3check.mutate.site import at, note
 from k3check.nouns.recipe import EXACT, Arithmetic
 
 if TYPE_CHECKING:
     from k3check.nouns.tensors import Tensors
     from k3check.operators.norm.semantics import NormInterface, NormSemantics
+
+
+ROWS = "batch token head channel"
 
 
 def evaluate(
@@ -31,7 +35,9 @@ def evaluate(
         ``output`` [B, T, H, D].
     """
     x, gate, gain = (inputs[name].to(arithmetic.compute) for name in ("x", "gate", "gain"))
-    opened = activated(semantics, gate)
+    note(sizes={"D": x.shape[-1]}, tokens=x.shape[1], whole=True)
+    x, gate, gain = at("x", x, ROWS), at("gate", gate, ROWS), at("gain", gain, "channel")
+    opened = at("opened gate", activated(semantics, gate), ROWS)
     raised = {
         "once": gain,
         "dropped": torch.ones_like(gain),
@@ -45,7 +51,9 @@ def evaluate(
     if semantics.order == "gate_first":
         output = normalised(semantics, x * opened) * raised
     else:
-        output = normalised(semantics, x) * raised * opened
+        unit = at("normalised x", normalised(semantics, x), ROWS)
+        output = at("gained x", unit * raised, ROWS) * opened
+    output = at("output", output, ROWS)
     return {"output": output.to(arithmetic.output)}
 
 
@@ -91,7 +99,10 @@ def normalised(semantics: NormSemantics, x: torch.Tensor) -> torch.Tensor:
     if semantics.norm == "l2":
         return x / (x.square().sum(dims, keepdim=True) + semantics.eps).sqrt()
     size = x.square().mean(dims, keepdim=True)
+    if semantics.over == "head":
+        size = at("mean square", size, "batch token head one")
     if semantics.eps_on == "outside":
         return x / (size.sqrt() + semantics.eps)
     extra = semantics.eps / x.shape[-1] if semantics.eps_on == "sum" else semantics.eps
-    return x / (size + extra).sqrt()
+    root = (at("mean square with eps", size + extra, "batch token head one")).sqrt()
+    return x * at("norm factor", 1 / root, "batch token head one")
