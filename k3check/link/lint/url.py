@@ -93,7 +93,7 @@ def check(request: LinkRequest) -> Iterator[Problem]:
         yield problem("K3L-006", F, endpoint=base.pasted_endpoint)
     if base.doubled_version:
         yield problem("K3L-007", F)
-    if (request.protocol == "anthropic" and base.has_version and not base.keeps_version) or (
+    if (request.protocol == "anthropic" and base.has_version and not base.may_have_version) or (
         request.protocol == "anthropic"
         and base.host in PLATFORM_HOSTS
         and (not base.anthropic_path)

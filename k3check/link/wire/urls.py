@@ -258,7 +258,7 @@ class Base:
         if self.client is not None and self.client.whole:
             return urlunsplit((scheme, netloc, path, "", ""))
         if self.protocol == "anthropic":
-            if not self.keeps_version:
+            if not self.may_have_version:
                 path = re.sub(rf"/(?:{_VERSION.pattern})$", "", path, flags=re.IGNORECASE)
             if (host, "anthropic") in _OFFICIAL:
                 return self._fitted(_OFFICIAL[host, "anthropic"])
@@ -285,6 +285,11 @@ class Base:
         """Whether a base of Anthropic's API ends in a version: its client appends none."""
         anthropic = self.client is not None and self.client.wire == "anthropic"
         return anthropic and self.client is not None and not self.client.versioned
+
+    @property
+    def may_have_version(self) -> bool:
+        """Whether a base of Anthropic's API is right with a version at its end."""
+        return self.keeps_version or (self.client is not None and bool(self.client.drops))
 
     def _fitted(self, base: str) -> str:
         """An official base as the client wants it."""
