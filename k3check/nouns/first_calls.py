@@ -4,15 +4,58 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from k3check.nouns.shapes import compiles, signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from k3check.nouns.operator import Candidate
+    import torch
+
     from k3check.nouns.tensors import Tensors
+
+
+class Named(Protocol):
+    """An operator, as far as its name goes."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+
+class Placed(Protocol):
+    """A recipe, as far as its device goes."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where calls run."""
+        ...
+
+
+class Called(Protocol):
+    """A candidate, as far as its calls are told apart by it."""
+
+    @property
+    def operator(self) -> Named:
+        """Which operator it is."""
+        ...
+
+    @property
+    def convention(self) -> str:
+        """How it is called."""
+        ...
+
+    @property
+    def recipe(self) -> Placed:
+        """Where it runs."""
+        ...
+
+    @property
+    def builtin(self) -> bool:
+        """Whether it is our own."""
+        ...
 
 
 @dataclass
@@ -29,7 +72,7 @@ class FirstCalls:
     seconds: list[float] = field(default_factory=list)
     _met: set[Hashable] = field(default_factory=set)
 
-    def begin(self, candidate: Candidate, inputs: Tensors) -> Callable[[], None]:
+    def begin(self, candidate: Called, inputs: Tensors) -> Callable[[], None]:
         """A call begins; the function returned is told of its end."""
         key = (candidate.operator.name, candidate.convention, signature(inputs))
         if candidate.builtin or not compiles(candidate.recipe.device) or key in self._met:

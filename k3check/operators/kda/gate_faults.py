@@ -10,8 +10,7 @@ from k3check.operators.kda.returned_faults import output_faults
 
 if TYPE_CHECKING:
     from k3check.nouns.recipe import Recipe
-    from k3check.operators.kda.gate_operator import GateInterface
-    from k3check.operators.kda.semantics import KdaSemantics
+    from k3check.operators.kda.semantics import GateInterface, KdaSemantics
 
 
 def faults(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -18,27 +18,12 @@ from k3check.nouns.tensors import Tensors, generator
 from k3check.operators.kda import candidate, gate_faults
 from k3check.operators.kda import gate as front
 from k3check.operators.kda.sees import GATE_SEES
-from k3check.operators.kda.semantics import SEMANTICS, KdaSemantics
+from k3check.operators.kda.semantics import SEMANTICS, GateInterface, KdaSemantics
 from k3check.properties import common
 from k3check.properties.along import Along
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-
-@dataclass(frozen=True)
-class GateInterface:
-    """What a gate function returns: natural log decay, log2 decay, or the decay itself.
-
-    Attributes:
-        output: which of them.
-        multiple_of: the number of tokens must be a multiple of it.
-        supports: ``spare_rates``: A_log may have more entries than there are heads.
-    """
-
-    output: Literal["ln", "log2", "alpha"] = "ln"
-    supports: frozenset[str] = frozenset({"spare_rates"})
-    multiple_of: int = 1
 
 
 @dataclass(frozen=True)

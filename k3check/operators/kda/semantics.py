@@ -162,3 +162,18 @@ class KdaInterface:
     supports: frozenset[str] = frozenset(
         {"packed", "initial_state", "final_state", "grouped", "value_dim", "scale"}
     )
+
+
+@dataclass(frozen=True)
+class GateInterface:
+    """What a gate function returns: natural log decay, log2 decay, or the decay itself.
+
+    Attributes:
+        output: which of them.
+        multiple_of: the number of tokens must be a multiple of it.
+        supports: ``spare_rates``: A_log may have more entries than there are heads.
+    """
+
+    output: Literal["ln", "log2", "alpha"] = "ln"
+    supports: frozenset[str] = frozenset({"spare_rates"})
+    multiple_of: int = 1

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from k3check.operators.kda import candidate, gate
-from k3check.operators.kda.gate_operator import GateInterface, evaluate
-from k3check.operators.kda.semantics import ARTICLE, K3, KIMI_LINEAR
+from k3check.operators.kda.gate_operator import evaluate
+from k3check.operators.kda.semantics import ARTICLE, K3, KIMI_LINEAR, GateInterface
 from tests.operators.harness import DTYPES, assert_passes, outcomes
 
 
