@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from k3check.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 #: In a diagnosis's values: the code of another mistake that is there together with this one.
@@ -26,6 +26,68 @@ MUTANT = "K3O-900"
 
 #: The code of the note that no operator of the user's was under test.
 BUILT_IN_ONLY = "K3C-096"
+
+
+class Text(str):
+    """A sentence of ours: it reads as its English, and can be said in any language.
+
+    What is translated is the template, and what fills it each for itself; nobody has to recognise
+    a finished sentence.
+
+    Attributes:
+        template: the English with placeholders, which finds the words of another language.
+        values: fill the placeholders; texts among them are translated too, a tuple is a list.
+    """
+
+    __slots__ = ("template", "values")
+    template: str
+    values: Mapping[str, Any]
+
+    def __new__(cls, template: str, /, _english: str | None = None, **values: Any) -> Self:
+        """The text; ``_english`` is the finished sentence where more than filling made it."""
+        said = {k: ", ".join(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        made = super().__new__(cls, template.format(**said) if _english is None else _english)
+        made.template, made.values = template, values
+        return made
+
+    def with_values(self, change: Callable[[Any], Any]) -> Text:
+        """The same sentence about changed values, e.g. masked ones."""
+        values = {name: change(value) for name, value in self.values.items()}
+        same = all(values[name] == value for name, value in self.values.items())
+        return Text(self.template, str(self) if same else None, **values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _text, (self.template, str(self), dict(self.values))
+
+
+def _text(template: str, english: str, values: Mapping[str, Any]) -> Text:
+    return Text(template, english, **values)
+
+
+# In data that leaves the process: the key under which a text's template stands.
+_TEMPLATE = "k3check text"
+
+
+def to_plain(value: Any) -> Any:
+    """A value as plain data that keeps what :class:`Text` knows."""
+    if isinstance(value, Text):
+        return {_TEMPLATE: value.template, "english": str(value), "values": to_plain(value.values)}
+    if hasattr(value, "items"):
+        return {key: to_plain(item) for key, item in value.items()}
+    return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def from_plain(value: Any) -> Any:
+    """Rebuild what :func:`to_plain` wrote."""
+    if isinstance(value, dict):
+        if _TEMPLATE in value:
+            values = {
+                str(k): tuple(v) if isinstance(v, list) else v
+                for k, v in from_plain(value["values"]).items()
+            }
+            return Text(str(value[_TEMPLATE]), str(value["english"]), **values)
+        return {key: from_plain(item) for key, item in value.items()}
+    return [from_plain(item) for item in value] if isinstance(value, list) else value
 
 
 class Outcome(StrEnum):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from k3check.memory import available_bytes
+from k3check.model import Text
 from k3check.nouns.lengths import of_lengths
 
 if TYPE_CHECKING:
@@ -46,8 +47,11 @@ def context_cases(candidate: Candidate, request: OpsRequest) -> Iterator[Case]:
     if free is not None:
         tokens = min(tokens, int(free / 2 / (COPIES * size)))
     tokens = max(tokens, 1)
-    told = f"{tokens}" if tokens == asked else f"{tokens} of {asked}"
-    yield replace(of_lengths(short, (tokens,)), why=f"{told} tokens: {short.why}")
+    template = "{tokens} tokens: {title}"
+    if tokens != asked:
+        template = "{tokens} of {asked} tokens: {title}"
+    why = Text(template, tokens=tokens, asked=asked, title=short.why)
+    yield replace(of_lengths(short, (tokens,)), why=why)
 
 
 def bytes_of(inputs: Tensors) -> int:

@@ -10,7 +10,7 @@ from k3check.checking import option_values as typed
 from k3check.config.meaning import off_notes, switched_off
 from k3check.config.operator_tables import check_targets
 from k3check.config.problems import problem
-from k3check.model import BUILT_IN_ONLY, Message
+from k3check.model import BUILT_IN_ONLY, Message, Text
 from k3check.nouns.request import COMMAND, CandidateSpec, OpsRequest
 from k3check.operators import OPERATORS, SUITES
 
@@ -191,7 +191,7 @@ def _named(candidates: dict[str, CandidateSpec], options: OpsOptions) -> dict[st
             raise problem(
                 "K3C-082",
                 where="--operator",
-                found=f"{name} twice",
+                found=Text("{name} twice", name=name),
                 accepted="each operator once",
                 option="--operator",
             )

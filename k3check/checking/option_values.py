@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
 
 from k3check.config.names import ALIASES, DType
+from k3check.config.problems import meant as did_you_mean
 from k3check.config.problems import nearest, problem
+from k3check.model import Text
 from k3check.operators import OPERATORS, SUITES
 
 if TYPE_CHECKING:
@@ -58,7 +60,9 @@ def assignments(option: str, values: Iterable[str]) -> dict[str, str]:
                 "K3C-082",
                 where=option,
                 found=value[:200],
-                accepted=f"{option} VALUE, or {option} NAME=VALUE once for each operator",
+                accepted=Text(
+                    "{option} VALUE, or {option} NAME=VALUE once for each operator", option=option
+                ),
                 option=option,
             )
         found[name] = given.strip()
@@ -185,4 +189,4 @@ def _unknown(
 ) -> UsageError:
     """A name that is not on a list; the fix is what was probably meant."""
     error = problem(code, where=where, found=found[:200], accepted=", ".join(accepted), **values)
-    return error if meant is None else replace(error, fix=f'Did you mean "{meant}"?')
+    return error if meant is None else replace(error, fix=did_you_mean(meant))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k3check.config.problems import problem
+from k3check.model import Text
 
 if TYPE_CHECKING:
     from k3check.cli.work import Result, Shown
@@ -99,7 +100,7 @@ def _variable(name: str) -> str:
         raise problem(
             "K3C-083",
             where="--api-key-env",
-            found=f"{name[:80]} is not set",
+            found=Text("{name} is not set", name=name[:80]),
             accepted="the name of an environment variable that holds the key",
             option="--api-key-env",
         )
@@ -114,7 +115,9 @@ def _file(path: Path) -> str:
         raise problem(
             "K3C-083",
             where="--cacert",
-            found=f"{path} is {'a directory' if path.is_dir() else 'not there'}",
+            found=Text(
+                "{path} is a directory" if path.is_dir() else "{path} is not there", path=str(path)
+            ),
             accepted="a PEM file with certificates",
             option="--cacert",
         )

@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from k3check.config.describe import accepted, choices, keys
 from k3check.config.models import Config
 from k3check.config.names import ALIASES
-from k3check.config.problems import combined, nearest, problem, type_of
+from k3check.config.problems import combined, meant, nearest, problem, type_of
 from k3check.errors import UsageError
 from k3check.masking.settings import hide_opaque, is_secret_path, shown
+from k3check.model import Text
 from k3check.operators import OPERATORS
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _unknown(key: str, setting: Setting) -> UsageError:
         where=setting.where,
         accepted=listing,
         key=key,
-        fix=f'Did you mean "{close}"?' if close else None,
+        fix=meant(close) if close else None,
     )
 
 
@@ -135,7 +136,7 @@ def _found(key: str, value: Any) -> str:
     """The value in a few words; a secret's type alone."""
     kind = type_of(value)
     if is_secret_path(key.split(".")):
-        return f"{kind} (not shown)"
+        return Text("{kind} (not shown)", kind=kind)
     if isinstance(value, dict | list):
         return kind
     text = shown(value)
@@ -161,12 +162,12 @@ def _fix(key: str, value: Any, options: tuple[str, ...]) -> str | None:
         if close not in options:
             close = nearest(value, options)
         if close:
-            return f'Did you mean "{close}"?'
+            return meant(close)
         wanted = accepted(key)
         if wanted.startswith(("an integer", "a number", "true")):
             if _unquoted(key, value):
                 return "Write it without quotes."
-            return f"Write {wanted}, without quotes."
+            return Text("Write {value}, without quotes.", value=wanted)
     elif not isinstance(value, dict | list) and accepted(key).startswith("a text"):
         return "Put it in quotes."
     return None

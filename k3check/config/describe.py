@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from k3check.config.models import Config, OperatorConfig
+from k3check.model import Text
 from k3check.operators import OPERATORS
 
 
@@ -62,7 +63,7 @@ def accepted(key: str) -> str:
     """What a dotted key accepts, in words: ``an integer from 1 to 100``."""
     spec = _property(key)
     if "enum" in spec:
-        return "one of " + ", ".join(spec["enum"])
+        return Text("one of {names}", names=", ".join(spec["enum"]))
     if "pattern" in spec:
         return str(spec["description"]).rstrip(" .")
     kind: Literal["integer", "number", "boolean", "string", "object", "array"] = spec["type"]
@@ -78,9 +79,9 @@ def accepted(key: str) -> str:
     low, above = spec.get("minimum"), spec.get("exclusiveMinimum")
     high = spec.get("maximum")
     if kind == "string" and "maxLength" in spec:
-        return f"{words} of at most {spec['maxLength']} characters"
+        return Text(words + " of at most {n} characters", n=spec["maxLength"])
     if low is not None and high is not None:
-        return f"{words} from {_number(low)} to {_number(high)}"
+        return Text(words + " from {low} to {high}", low=_number(low), high=_number(high))
     if above is not None and high is not None:
-        return f"{words} above {_number(above)}, at most {_number(high)}"
+        return Text(words + " above {low}, at most {high}", low=_number(above), high=_number(high))
     return words

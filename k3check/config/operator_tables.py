@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.config.problems import combined, nearest, problem
+from k3check.config.problems import combined, meant, nearest, problem
 from k3check.operators import names
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def check_names(operators: Mapping[str, OperatorConfig], places: Mapping[str, st
                     where=places.get(f"operators.{name}.{key}", f"operators.{name}.{key}"),
                     found=found,
                     accepted=", ".join(accepted),
-                    fix=f'Did you mean "{near}"?' if near else None,
+                    fix=meant(near) if near else None,
                     operator=name,
                     name=found,
                 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from k3check import hints
 from k3check.errors import LISTED, UsageError
 from k3check.masking.settings import scrub
+from k3check.model import Text
 from k3check.plain import clean
 
 if TYPE_CHECKING:
@@ -56,15 +57,21 @@ def problem(
         fix: a sentence that knows more than the code's own.
         values: fill the placeholders of title and fix.
     """
+    entry = hints.get(code)
     return UsageError(
         code,
-        hints.title(code, values=values),
+        Text(entry.title["en"], hints.title(code, values=values), **values),
         where=where,
         found=found,
         accepted=accepted,
-        fix=fix or hints.fix(code, values=values),
+        fix=fix or Text(entry.fix["en"], hints.fix(code, values=values), **values),
         detail=detail,
     )
+
+
+def meant(name: str) -> Text:
+    """The fix for a name that is nearly right."""
+    return Text('Did you mean "{name}"?', name=name)
 
 
 def scrubbed(error: UsageError, known: Iterable[str]) -> UsageError:
@@ -74,6 +81,9 @@ def scrubbed(error: UsageError, known: Iterable[str]) -> UsageError:
     def safe(text: str | None) -> str | None:
         if text is None:
             return None
+        if isinstance(text, Text):
+            safe_text = text.with_values(lambda v: safe(v) if isinstance(v, str) else v)
+            return safe_text if scrub(safe_text, known) == safe_text else scrub(safe_text, known)
         return clean(scrub(text, known))
 
     texts: dict[str, Any] = {

@@ -1,7 +1,8 @@
 """What is said without a code, in the reader's language: titles of checks, reasons, usage errors.
 
-English is the text itself, wherever it is made; ``phrases.toml`` has the Chinese for it. What is
-not in there (names, codes, the user's own words) stays as it is.
+English stands where it is said, as a template with values (:class:`k3check.model.Text`);
+``phrases.toml`` has the Chinese for the template. What is not in there (names, codes, the user's
+own words) stays as it is.
 """
 
 from __future__ import annotations
@@ -15,11 +16,16 @@ from importlib import resources
 from typing import TYPE_CHECKING, Literal
 
 from k3check import hints
+from k3check.model import Text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Section = Literal["titles", "reasons", "evidence", "usage", "mutants"]
+
+
+# Sections whose sentences are still taken apart; none may be added.
+_MATCHED = frozenset({"mutants"})
 
 
 @dataclass(frozen=True)
@@ -57,30 +63,47 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 
 def phrase(text: str, lang: str, section: Section) -> str:
-    """A text of ours in a language; one that is no phrase of the section stays as it is."""
+    """A text of ours in a language; one that is no phrase of the section stays as it is.
+
+    A :class:`~k3check.model.Text` is found by its template, and each of its values is said for
+    itself; any other text only as a whole. No finished sentence is taken apart.
+    """
     if lang != "zh":
-        return text
-    said = _phrases()[section].get(text)
-    if said is not None:
-        return said
+        return str(text)
+    words = _phrases().get(section, {})
+    if isinstance(text, Text):
+        said = words.get(text.template)
+        if said is None:
+            return str(text)
+        return hints.fill(said, {k: _value(v, lang, section) for k, v in text.values.items()})
+    if text in words:
+        return words[text]
+    return _matched(text, lang, section) if section in _MATCHED else text
+
+
+def _value(value: object, lang: str, section: Section) -> object:
+    if isinstance(value, str):
+        return phrase(value, lang, section)
+    if isinstance(value, tuple):
+        return "、".join(str(_value(item, lang, section)) for item in value)
+    return value
+
+
+def coded(code: str, text: str, lang: str) -> str:
+    """A usage error's sentence: its code's own where that is what it says, else a phrase."""
+    if lang != "en" and isinstance(text, Text):
+        entry = hints.find(code)
+        for texts in (entry.title, entry.fix) if entry is not None else ():
+            if texts["en"] == text.template and lang in texts:
+                values = {k: _value(v, lang, "usage") for k, v in text.values.items()}
+                return hints.fill(texts[lang], values)
+    return phrase(text, lang, "usage")
+
+
+def _matched(text: str, lang: str, section: Section) -> str:
     for template in _templates(section):
         match = template.pattern.fullmatch(text)
         if match is not None:
             inner = {k: phrase(v, lang, section) for k, v in match.groupdict().items()}
             return hints.fill(template.chinese, inner)
-    parts = text.split(", ")
-    told = [_phrases()[section].get(part) for part in parts]
-    return "、".join(filter(None, told)) if len(parts) > 1 and all(told) else text
-
-
-def retold(code: str, text: str, lang: str, part: Literal["title", "fix"]) -> str | None:
-    """A code's sentence that was filled in English, in a language; None if it is another text."""
-    entry = hints.find(code)
-    if entry is None or lang not in hints.LANGUAGES:
-        return None
-    texts = entry.title if part == "title" else entry.fix
-    match = _pattern(texts["en"]).fullmatch(text)
-    if match is None:
-        return None
-    inner = {k: phrase(v, lang, "usage") for k, v in match.groupdict().items()}
-    return hints.fill(texts[lang], inner)
+    return text

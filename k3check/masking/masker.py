@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from k3check.masking.spellings import spellings
+from k3check.model import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -61,6 +62,8 @@ class Masker:
         """
         if isinstance(value, Enum):
             return value
+        if isinstance(value, Text):
+            return value.with_values(lambda item: self.value(item, clean))
         if isinstance(value, str):
             return self.hide(clean(value) if clean else value)
         if is_dataclass(value) and not isinstance(value, type):

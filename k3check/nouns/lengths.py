@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from k3check.model import Text
+
 if TYPE_CHECKING:
     from k3check.nouns.case import Case
 
@@ -33,9 +35,9 @@ def in_multiples(case: Case, interface: Any) -> Case | str:
     if all(n % m == 0 for n in found):
         return case
     if found == (1,):
-        return f"this case is about a single token, and only multiples of {m} are taken"
+        return Text("this case is about a single token, and only multiples of {m} are taken", m=m)
     longer = of_lengths(case, tuple(-(-n // m) * m for n in found))
-    return replace(longer, why=f"in multiples of {m}: {case.why}")
+    return replace(longer, why=Text("in multiples of {m}: {title}", m=m, title=case.why))
 
 
 def fits(case: Case, multiple: int) -> bool:

@@ -9,6 +9,7 @@ import torch
 
 from k3check.model import Finding, Message
 from k3check.nouns.candidate_error import CandidateError, classify, one_line
+from k3check.nouns.capabilities import not_taken
 from k3check.nouns.convention import Binding, Convention, ConventionBroken
 from k3check.nouns.first_calls import FIRST_CALLS
 from k3check.nouns.lengths import in_multiples
@@ -48,7 +49,7 @@ def fit_needs(case: Case, interface: Any) -> Case | str:
     """The usual ``fit``: a case applies if the interface supports what it needs."""
     missing = case.needs - interface.supports
     if missing:
-        return f"the convention does not take {', '.join(sorted(missing)).replace('_', ' ')}"
+        return not_taken(missing)
     return in_multiples(case, interface)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from k3check.model import Message
+from k3check.model import Message, Text
 from k3check.nouns.convention import ConventionBroken, Form
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def miscounted(
     least = len(names) - optional
     expected = str(least)
     if more:
-        expected = f"at least {least}"
+        expected = Text("at least {n}", n=least)
     elif optional:
         expected = f"{least} to {len(names)}"
     values = {"found": found, "expected": expected, "names": ", ".join(names)}

@@ -16,7 +16,7 @@ import torch
 
 from k3check.compare.agree import distances
 from k3check.compare.twice import LOUD, Same, exact_of, inputs_of, judge_same, of_shape, outputs_of
-from k3check.model import Finding, Message, Outcome
+from k3check.model import Finding, Message, Outcome, Text
 from k3check.nouns.call import call
 from k3check.nouns.candidate_error import CandidateError
 from k3check.nouns.convention import ConventionBroken
@@ -57,7 +57,7 @@ def _reordered(
 def _alone(along: Along, candidate: Candidate, seed: int) -> Found:
     multiple = getattr(candidate.interface, "multiple_of", 1)
     if multiple > 1:
-        return f"the operator only takes multiples of {multiple} tokens"
+        return Text("the operator only takes multiples of {m} tokens", m=multiple)
     inputs = inputs_of(candidate, along.spec, "alone", seed)
     if isinstance(inputs, str):
         return inputs
@@ -105,7 +105,7 @@ def _viewed(spec: Any, names: Sequence[str], candidate: Candidate, seed: int) ->
     except CandidateError as error:
         return refusal("K3O-719", error)
     if watched.tensors and not watched.views:
-        return f"the convention {candidate.convention} hands on contiguous copies"
+        return Text("the convention {name} hands on contiguous copies", name=candidate.convention)
     return Same(viewed, straight, inputs)
 
 
@@ -130,7 +130,10 @@ def _without_tokens(
         if watched.calls:
             raise
     if not watched.calls:
-        return f"the convention {candidate.convention} calls it once a token, so never without any"
+        return Text(
+            "the convention {name} calls it once a token, so never without any",
+            name=candidate.convention,
+        )
     for output in candidate.operator.outputs:
         if output.name in shapes:
             name = output.name

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from k3check import hints
 from k3check.errors import UsageError
+from k3check.model import Text
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
 from k3check.report.texts import label
@@ -36,14 +37,16 @@ def lookup(code_or_slug: str) -> Entry:
         *difflib.get_close_matches(wanted.upper(), codes, n=2, cutoff=0.7),
         *difflib.get_close_matches(wanted.lower(), [hints.get(c).slug for c in codes], n=2),
     ]
-    suggestion = f"Did you mean {' or '.join(near)}? " if near else ""
+    template = "List all codes: k3check explain"
+    if near:
+        template = "Did you mean {near}? List all codes: k3check explain"
     raise UsageError(
         code="K3C-089",
         what="there is no such code",
         where="explain",
         found=wanted[:80],
         accepted="K3O-nnn (operators), K3L-nnn (link), K3C-nnn (configuration), or a slug",
-        fix=f"{suggestion}List all codes: k3check explain",
+        fix=Text(template, near=" or ".join(near)),
     )
 
 

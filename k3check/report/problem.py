@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 from k3check.errors import LISTED
-from k3check.hints.phrases import phrase, retold
+from k3check.hints.phrases import coded, phrase
 from k3check.plain import clean, one_line
 from k3check.report.terminal import console as make_console
 from k3check.report.terminal import to_ascii, wrapped
@@ -66,18 +66,15 @@ def usage_text(error: UsageError, look: Look, lang: str = "en") -> str:
 
 def _headline(error: UsageError, lang: str) -> str:
     """What is wrong, with its code."""
-    what = retold(error.code, error.what, lang, "title") if lang != "en" else None
-    return f"{one_line(what or phrase(error.what, lang, 'usage'))} [{error.code}]"
+    return f"{one_line(coded(error.code, error.what, lang))} [{error.code}]"
 
 
 def _fix(error: UsageError, lang: str) -> str:
-    fix = error.fix or ""
-    other = retold(error.code, fix, lang, "fix") if lang != "en" else None
-    return one_line(other or phrase(fix, lang, "usage"))
+    return one_line(coded(error.code, error.fix or "", lang))
 
 
 def _said(text: str, lang: str) -> str:
-    return phrase(one_line(text), lang, "usage")
+    return one_line(phrase(text, lang, "usage"))
 
 
 def _line(error: UsageError, lang: str) -> str:

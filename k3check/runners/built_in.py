@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from k3check.model import Text
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,7 +25,10 @@ def told_apart(checks: Sequence[Check], request: OpsRequest) -> list[Check]:
 
 
 def _ours(check: Check) -> Check:
-    ident, title = f"built-in/{check.case}", f"built-in {check.operator}: {check.title}"
+    ident, title = (
+        f"built-in/{check.case}",
+        Text("built-in {operator}: {title}", operator=check.operator, title=check.title),
+    )
 
     def run() -> Finding:
         return replace(check.run(), id=ident, operator=None, title=title)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from k3check.errors import InternalError, NothingToCheck
-from k3check.model import Message, Outcome
+from k3check.model import Message, Outcome, Text
 from k3check.runners.endings import finding_of, in_words, of_death, usage_error
 from k3check.runners.process import Child, DeadlineError
 from k3check.runners.wire import BrokenWireError, finding_from_plain, usage_from_plain
@@ -107,7 +107,9 @@ class Conversation:
         """The deadline has passed."""
         stack = self._worker.ask_for_stack()
         if self._check is None:
-            return self._no_start(f"nothing happened for {limit_s:g} s", stack, hung=True)
+            return self._no_start(
+                Text("nothing happened for {seconds} s", seconds=f"{limit_s:g}"), stack, hung=True
+            )
         hint = Message("K3O-022", {"seconds": f"{self._run.request.timeout_s:g}"})
         return self._lost(Outcome.TIMED_OUT, hint, {"stack": stack})
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from k3check import hints
 from k3check.errors import UsageError
-from k3check.model import Finding, Message, Outcome
+from k3check.model import Finding, Message, Outcome, Text
 from k3check.runners.wire import PIPE_LOST
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ def in_words(status: int | None) -> str:
     """How a process ended."""
     if status is None or status == PIPE_LOST:
         return "the process closed all of its files"
-    return f"killed by {signal_name(-status)}" if status < 0 else f"exit status {status}"
+    if status < 0:
+        return Text("killed by {signal}", signal=signal_name(-status))
+    return Text("exit status {status}", status=status)
 
 
 def finding_of(

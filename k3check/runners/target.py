@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from k3check import hints
 from k3check.errors import UsageError
+from k3check.model import Text
 from k3check.nouns.candidate_error import classify, one_line, trimmed
 from k3check.runners.importing import PRIVATE, load_file, make_importable
 
@@ -77,7 +78,9 @@ class _Loader:
         path = self._path(place)
         is_name = _is_dotted_name(place) and not place.endswith(".py")
         if path.is_dir() and not (is_name and colon):
-            raise self._error("K3C-066", found=f"the folder {path}", accepted=FORMS)
+            raise self._error(
+                "K3C-066", found=Text("the folder {path}", path=str(path)), accepted=FORMS
+            )
         is_path = place.endswith(".py") or "/" in place or "\\" in place
         if not colon or not _is_dotted_name(attribute) or not (is_name or is_path):
             names = _functions_in(path) if path.suffix == ".py" else ()
@@ -101,13 +104,15 @@ class _Loader:
         """The file that a target names."""
         if path.is_file():
             if path.suffix != ".py":
-                raise self._error("K3C-067", found=f"the file {path.name}", accepted="a .py file")
+                raise self._error(
+                    "K3C-067", found=Text("the file {path}", path=path.name), accepted="a .py file"
+                )
             return path.resolve()
         near = _near(path.name, _names_in(path.parent))
         folder = path.parent if path.parent.is_dir() else f"{path.parent}, which does not exist"
         raise self._error(
             "K3C-061",
-            found=f"no {path.name} in {folder}",
+            found=Text("no {name} in {owner}", name=path.name, owner=str(folder)),
             accepted=_choices(str(Path(place).with_name(name)) for name in near) or None,
             fix=_did_you_mean(self.target, place, str(Path(place).with_name(near[0])))
             if near
@@ -134,7 +139,11 @@ class _Loader:
         suggested = [f"{parent}.{n}" if parent else n for n in near]
         raise self._error(
             "K3C-062",
-            found=f"no module named {missing!r}, neither in {self.directory} nor installed",
+            found=Text(
+                "no module named {name}, neither in {folder} nor installed",
+                name=repr(missing),
+                folder=str(self.directory),
+            ),
             accepted=_choices(suggested) or FORMS,
             fix=_did_you_mean(self.target, module, module.replace(missing, suggested[0], 1))
             if suggested
@@ -165,7 +174,7 @@ class _Loader:
                 names = near or (_callables(module) if not walked else [])
                 raise self._error(
                     "K3C-064",
-                    found=f"no {name!r} in {owner}",
+                    found=Text("no {name} in {owner}", name=repr(name), owner=str(owner)),
                     accepted=_choices(names) or None,
                     fix=_did_you_mean(self.target, path, better) if near else None,
                     name=name,

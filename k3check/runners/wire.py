@@ -15,7 +15,15 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from k3check.errors import UsageError
-from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome
+from k3check.model import (
+    Confidence,
+    Diagnosis,
+    Finding,
+    Message,
+    Outcome,
+    from_plain,
+    to_plain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +127,8 @@ def finding_to_plain(finding: Finding) -> dict[str, Any]:
     plain["diagnoses"] = [_shallow(diagnosis) for diagnosis in finding.diagnoses]
     plain["notes"] = [_shallow(note) for note in finding.notes]
     plain["hint"] = None if finding.hint is None else _shallow(finding.hint)
-    return plain
+    packed: dict[str, Any] = to_plain(plain)
+    return packed
 
 
 def finding_from_plain(data: Mapping[str, Any]) -> Finding:
@@ -129,7 +138,7 @@ def finding_from_plain(data: Mapping[str, Any]) -> Finding:
         BrokenWireError: it is not a finding.
     """
     try:
-        values = dict(data)
+        values = from_plain(dict(data))
         values["outcome"] = Outcome(values["outcome"])
         values["diagnoses"] = tuple(
             Diagnosis(**{**diagnosis, "confidence": Confidence(diagnosis["confidence"])})
@@ -144,7 +153,8 @@ def finding_from_plain(data: Mapping[str, Any]) -> Finding:
 
 def usage_to_plain(error: UsageError) -> dict[str, Any]:
     """Every field of a usage error."""
-    return _shallow(error)
+    packed: dict[str, Any] = to_plain(_shallow(error))
+    return packed
 
 
 def usage_from_plain(data: Mapping[str, Any]) -> UsageError:
@@ -154,8 +164,8 @@ def usage_from_plain(data: Mapping[str, Any]) -> UsageError:
         BrokenWireError: it is not a usage error.
     """
     try:
-        return UsageError(**data)
-    except TypeError as error:
+        return UsageError(**from_plain(data))
+    except (TypeError, KeyError, ValueError) as error:
         raise BrokenWireError(f"a damaged usage error: {error!r}") from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from k3check.nouns.abilities import WORDS
+from k3check.nouns.capabilities import WORDS
 from k3check.operators import families
 from k3check.operators.conv.candidate import short_conv
 from k3check.operators.kda.candidate import builtin

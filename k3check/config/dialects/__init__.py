@@ -18,6 +18,7 @@ from k3check.config.json_text import json5_as_json, without_comments
 from k3check.config.parse import parse
 from k3check.config.problems import combined, problem
 from k3check.errors import UsageError
+from k3check.model import Text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,7 +150,10 @@ def recognise(document: Document, dialects: Sequence[Dialect] | None = None) -> 
     raise problem(
         "K3C-020",
         where=document.file,
-        found="keys " + ", ".join(dotted((key,)) for key in list(document.data)[:8]),
+        found=Text(
+            "keys {names}",
+            names=", ".join(dotted((key,)) for key in list(document.data)[:8]),
+        ),
         detail="\n".join(
             ["what each file would have:", *(f"  {d.title}: {d.looks_for}" for d in known)]
         ),

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from k3check.config.problems import nearest, problem, type_of
+from k3check.config.problems import meant, nearest, problem, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -256,7 +256,7 @@ def _unknown(document: Document, tree: Tree, node: Tree, path: Path_) -> UsageEr
         where=document.where(path),
         accepted=_listing(node),
         key=name,
-        fix=f'Did you mean "{close}"?' if close else None,
+        fix=meant(close) if close else None,
     )
 
 

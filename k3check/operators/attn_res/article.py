@@ -16,7 +16,7 @@ import torch
 
 from k3check import released
 from k3check.compare.distance import relative_l2
-from k3check.model import Finding, Message, Outcome
+from k3check.model import Finding, Message, Outcome, Text
 from k3check.nouns.check import Check
 from k3check.nouns.tensors import generator
 from k3check.operators.attn_res import stack_check
@@ -202,7 +202,9 @@ def checks(request: OpsRequest, candidates: Mapping[str, Candidate]) -> Sequence
     ]  # fmt: skip
     if mine.builtin:
         found += [
-            _check("stack-counts", f"mixes and sources over 93 layers in blocks of {block}",
+            _check("stack-counts",
+                   Text("mixes and sources over {layers} layers in blocks of {block}",
+                        layers=released.LAYERS, block=block),
                    partial(stack_check.counts_check, block, released.LAYERS)),
             _check("article-retrieval", "the article's three layers with and without retrieval",
                    lambda b: retrieval_check(article_blocks(settings, 3, seed), seed, b)),

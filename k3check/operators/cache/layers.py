@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from k3check.compare.twice import of_shape
+from k3check.model import Text
 from k3check.nouns.abilities import why_not
 from k3check.nouns.call import baseline_of
 from k3check.nouns.case import Case
@@ -182,11 +183,15 @@ def missing_ability(candidate: Candidate) -> str | None:
     """Why a candidate cannot resume; None if it can."""
     missing = why_not(candidate, KINDS[candidate.operator.name].needs)
     if missing is not None:
-        return f"{candidate.operator.name}: {missing}"
+        return Text("{name}: {reason}", name=candidate.operator.name, reason=missing)
     if candidate.interface.supports >= {"past", "layer"} and "cache" not in (
         candidate.interface.supports
     ):
-        return f"{candidate.operator.name}: the convention {candidate.convention} returns no cache"
+        return Text(
+            "{name}: {reason}",
+            name=candidate.operator.name,
+            reason=Text("the convention {name} returns no cache", name=candidate.convention),
+        )
     return None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.nouns.capabilities import not_taken
 from k3check.nouns.case import Case
 from k3check.nouns.lengths import in_multiples
 from k3check.nouns.tensors import Tensors, generator
@@ -78,7 +79,7 @@ def fit(case: Case, interface: ConvInterface) -> Case | str:
     """The case without a state where the callable takes none."""
     missing = case.needs - interface.supports
     if missing:
-        return f"the convention does not take {', '.join(sorted(missing)).replace('_', ' ')}"
+        return not_taken(missing)
     spec: ConvSpec = case.spec
     if spec.state and "initial_state" not in interface.supports:
         case = replace(case, spec=replace(spec, state=False))

@@ -17,7 +17,7 @@ import torch
 from k3check.compare.allowance import WHOLE
 from k3check.compare.distance import relative_l2
 from k3check.memory import available_bytes, readable
-from k3check.model import Finding, Message, Outcome
+from k3check.model import Finding, Message, Outcome, Text
 from k3check.nouns.case import Case
 from k3check.nouns.check import Check, Comparison
 from k3check.nouns.recipe import EXACT
@@ -60,7 +60,7 @@ def checks(request: OpsRequest, candidates: Mapping[str, Candidate]) -> Sequence
         if (K, V) != (DIM, DIM):
             found.append(
                 _check("kda_step", "article-configured-size",
-                       f"dense formula against the three steps, {K} x {V}",
+                       Text("dense formula against the three steps, {K} x {V}", K=K, V=V),
                        lambda c: dense_against_steps(step, K, V, request.seed, c))
             )  # fmt: skip
         log_norm = bool(logging.get("log_kda_state_norm", False))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
+from k3check.nouns.capabilities import not_taken
 from k3check.nouns.case import Case
 from k3check.nouns.lengths import in_multiples
 from k3check.nouns.tensors import Tensors, generator
@@ -164,7 +165,7 @@ def fit(case: Case, interface: KdaInterface) -> Case | str:
     """The case as an interface can take it, or the reason why it cannot."""
     missing = case.needs - interface.supports
     if missing:
-        return f"the convention does not take {', '.join(sorted(missing)).replace('_', ' ')}"
+        return not_taken(missing)
     spec: KdaSpec = case.spec
     if "initial_state" not in interface.supports and spec.state != "zero":
         spec = replace(spec, state="zero", zeros=False)

@@ -14,7 +14,7 @@ import torch
 from k3check.compare.agree import distances
 from k3check.compare.allowance import handed_over
 from k3check.compare.twice import LOUD, Same, inputs_of, judge_same
-from k3check.model import Finding, Message, Outcome
+from k3check.model import Finding, Message, Outcome, Text
 from k3check.nouns.candidate_error import CandidateError
 from k3check.nouns.operator import Candidate, Property
 from k3check.nouns.recipe import EXACT
@@ -192,7 +192,7 @@ def strided_views(candidate: Candidate, seed: int) -> Same | str | Message:
     except CandidateError as error:
         return common.refusal("K3O-719", error)
     if watched.tensors and not watched.views:
-        return f"the convention {candidate.convention} hands on contiguous copies"
+        return Text("the convention {name} hands on contiguous copies", name=candidate.convention)
     moved = {n: viewed[n].detach().cpu() for n in straight}
     return Same(moved, straight, inputs)
 
@@ -233,7 +233,10 @@ def empty_sequence(candidate: Candidate, seed: int) -> Same | str:
 def chunk_edges(candidate: Candidate, seed: int) -> Same | str:
     """Prefixes of C-1, C and C+1 tokens give the outputs that the whole gives there."""
     if candidate.interface.multiple_of > 1:
-        return f"the operator only takes multiples of {candidate.interface.multiple_of} tokens"
+        return Text(
+            "the operator only takes multiples of {m} tokens",
+            m=candidate.interface.multiple_of,
+        )
     chunk = candidate.interface.chunk or 64
     inputs = inputs_of(
         candidate, KdaSpec(tokens=chunk + 8, gate="slow", keys="correlated"), "edges", seed

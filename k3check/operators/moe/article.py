@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from k3check.model import Finding, Message, Outcome
+from k3check.model import Finding, Message, Outcome, Text
 from k3check.nouns.call import call
 from k3check.nouns.check import Check
 from k3check.nouns.tensors import generator
@@ -119,7 +119,12 @@ def bound_check(candidate: Candidate, moe: Mapping[str, Any], blank: Finding) ->
     """The up branch stays within the clip, reaches it, and passes small values unchanged."""
     clip = float(moe.get("situ_tanh_clip") or CLIP)
     if clip != CLIP and "betas" not in candidate.interface.supports:
-        return _skip(blank, f"the callable takes no bound, and {clip:g} is not the released one")
+        return _skip(
+            blank,
+            Text(
+                "the callable takes no bound, and {clip} is not the released one", clip=f"{clip:g}"
+            ),
+        )
     ups = torch.tensor([0.5, 1.0, 10.0, 25.0, 100.0, 1e3, 1e4])
     gate = torch.full_like(ups, 20.0)
     raw = {"gate": gate.unsqueeze(-1), "up": ups.unsqueeze(-1), "beta": 4.0, "linear_beta": clip}

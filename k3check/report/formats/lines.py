@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from k3check.hints.phrases import phrase
-from k3check.model import TOGETHER, Message
+from k3check.model import TOGETHER, Message, Text
 from k3check.plain import clean, number, one_line, plain
 from k3check.report.sparkline import sparkline
 from k3check.report.texts import (
@@ -154,6 +154,19 @@ def series(finding: Finding, lang: str) -> Iterator[Paragraph]:
         )
 
 
+# What is known of an output stands under its name and one of these.
+_OF_OUTPUTS = ("matches", "looks_like", "best_scale", "cosine", "first_bad_token")
+
+
+def _named(key: str) -> str:
+    """A key of the evidence in words."""
+    for what in _OF_OUTPUTS:
+        if key.endswith(f"_{what}"):
+            words = what.replace("_", " ")
+            return Text(f"{{name}} {words}", name=one_line(key.removesuffix(f"_{what}")))
+    return one_line(key).replace("_", " ")
+
+
 # Evidence for programs; in words, the finding's texts and the report's notes say it.
 _SAID = ("corrected",)
 
@@ -167,7 +180,7 @@ def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Parag
     for key, value in finding.evidence.items():
         if key in _SAID:
             continue
-        name = _word(one_line(str(key)).replace("_", " "), lang)
+        name = _word(_named(str(key)), lang)
         text = _word(plain(value).rstrip(), lang)
         if key not in _TRACES and len(text) <= _SHORT and "\n" not in text:
             facts.append(f"{name} {text}")

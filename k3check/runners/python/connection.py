@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k3check.errors import UsageError
-from k3check.model import Message, Outcome
+from k3check.model import Message, Outcome, Text
 from k3check.nouns.candidate_error import CandidateLostError
 from k3check.runners.endings import in_words, of_death, usage_error
 from k3check.runners.process import Child, DeadlineError
@@ -282,7 +282,7 @@ class Connection:
         assert child is not None, "only what was opened can be lost"
         hung = isinstance(error, DeadlineError)
         stack = child.ask_for_stack() if hung else child.stack()
-        found = f"nothing happened for {self._starting_limit_s:g} s"
+        found = Text("nothing happened for {seconds} s", seconds=f"{self._starting_limit_s:g}")
         if not hung:
             status = child.exit_status()
             found = str(error) if isinstance(error, BrokenWireError) else in_words(status)
