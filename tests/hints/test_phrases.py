@@ -24,7 +24,7 @@ from k3check.runners.built_in import told_apart
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 # Texts that are the same word in Chinese.
-SAME = ("token", "base URL")
+SAME = ("token", "base URL", "{name}：{reason}")
 
 
 def names(text: str) -> set[str]:

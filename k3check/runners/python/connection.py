@@ -282,7 +282,7 @@ class Connection:
         assert child is not None, "only what was opened can be lost"
         hung = isinstance(error, DeadlineError)
         stack = child.ask_for_stack() if hung else child.stack()
-        found = Text("nothing happened for {seconds} s", seconds=f"{self._starting_limit_s:g}")
+        found: str = Text("nothing happened for {seconds} s", seconds=f"{self._starting_limit_s:g}")
         if not hung:
             status = child.exit_status()
             found = str(error) if isinstance(error, BrokenWireError) else in_words(status)
