@@ -27,7 +27,7 @@ from k3check.operators.kda.boundary import agreeing
 from k3check.operators.kda.calling import outputs_of
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.conventions import ACTIVATED
-from k3check.operators.kda.reference import evaluate
+from k3check.operators.kda.exact import evaluate
 from k3check.operators.kda.semantics import ARTICLE
 
 if TYPE_CHECKING:
