@@ -117,7 +117,8 @@ def sized(case: Case, _interface: AttnResInterface, shapes: Shapes) -> Case:
     """The case with the nine sources of a whole stack, where shapes are dear."""
     if not shapes.few or case.name in ("two", "single"):
         return case
-    return replace(case, spec=replace(case.spec, sources=9))
+    dim = 128 if case.name == "many-rows" else case.spec.dim
+    return replace(case, spec=replace(case.spec, sources=9, dim=dim))
 
 
 def _case(
