@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 #: A mutation and the form of the reference that has its site.
 Variant = tuple[Mutation, "Mapping[str, object]"]
 #: Shares of a search's time after which one kind of mutants is given up.
-UNSCOPED, SCOPED, COMPARED = 0.6, 0.85, 0.95
+UNSCOPED, SCOPED, COMPARED = 0.75, 0.92, 1.0
 #: Changes whose words are less plain than this are nobody's first mistake: a search that has tried
 #: all others has tried enough to say that something is unique.
 USUAL = 3
@@ -84,18 +84,16 @@ def by_work(candidate: Candidate, records: Sequence[Record]) -> list[Record]:
     return [seen for _, seen in sorted(made, key=lambda pair: (pair[0], pair[1].size))]
 
 
-def everywhere(candidate: Candidate, records: Sequence[Record]) -> list[Variant]:
-    """All mutations without a scope, with the form whose site it is; the plainest first.
+def everywhere(candidate: Candidate, records: Sequence[Record]) -> Iterator[list[Variant]]:
+    """All mutations without a scope, the plainest first, form by form.
 
     A site of the usual form counts once; those of a chunkwise form count in every size.
     """
-    found: list[Variant] = []
     known: tuple[str, ...] = ()
     for form in candidate.operator.forms(candidate.interface):
         recorder = sites(candidate, form, records)
-        found += [(mutation, form) for mutation in mutations(recorder, known)]
+        yield [(mutation, form) for mutation in mutations(recorder, known)]
         known = known or tuple(recorder.sites)
-    return sorted(found, key=lambda pair: pair[0].plain)
 
 
 def nearest(
@@ -116,15 +114,17 @@ def nearest(
     seen_to: list[Match] = []
     fits: list[Variant] = []
     complete = True
-    every = everywhere(candidate, ordered)
-    for near in (True, False):
+    forms = everywhere(candidate, ordered)
+    for every, near in ((every, near) for every in forms for near in (True, False)):
+        if any(m.residual <= NEAR for m in seen_to) and near:
+            break  # what the usual form explains is told by its words
         mine = [(m, form) for m, form in every if m.change.local is near]
         looked = [*first, *ordered] if near else ordered
         each = ((as_fault(m, form),) for m, form in mine)
         matches, done = search(candidate, each, looked, after(UNSCOPED), to_the_end=False)
         if near:
             pairs = zip(mine, matches, strict=False)
-            fits = [one for one, match in pairs if match.reached > len(first)]
+            fits += [one for one, match in pairs if match.reached > len(first)]
         left = mine[len(matches) :]
         done = done or bool(left and left[0][0].change.plain > USUAL)
         seen_to, complete = [*seen_to, *matches], complete and done
@@ -176,17 +176,42 @@ def by_records(
     yield from groups.values()
 
 
-def apart(candidate: Candidate, group: Sequence[Match], enough: Callable[[], bool]) -> list[Match]:
+def with_rivals(
+    candidate: Candidate,
+    records: Sequence[Record],
+    told: Nearest,
+    listed: Sequence[Match],
+    after: Callable[[float], Callable[[], bool]],
+) -> Nearest:
+    """A listed mistake that holds in some cases only, with the mutants that explain these too.
+
+    Where several cases fail there is much to tell it from others by; where one fails, something
+    else in a part may look like it, and on the inputs at hand nothing tells them apart.
+    """
+    if sum(seen.failed for seen in records) > 1 or len(records) < 3:
+        return told
+    others = nearest(candidate, records, listed, after)
+    if others is None:
+        return told
+    known = len(told.group)
+    group = apart(candidate, [*told.group, *others.group], after(COMPARED), keep=known)
+    return replace(told, group=tuple(group))
+
+
+def apart(
+    candidate: Candidate, group: Sequence[Match], enough: Callable[[], bool], *, keep: int = 1
+) -> list[Match]:
     """A group without those that are the same on all inputs as one before them.
 
     They predict the same on what the candidate was called with; whether they are one function is
-    seen on inputs that it was not. If time runs out, they count as different.
+    seen on inputs that it was not. If time runs out, they count as different. The first ``keep``
+    stay in any case.
     """
     if len(group) == 1:
         return list(group)
     fresh = inputs_of(candidate)
     kept: list[tuple[Match, list[Tensors]]] = []
-    for match in group:
+    for place, match in enumerate(group):
         if enough():
             kept.append((match, []))
             continue
@@ -194,7 +219,7 @@ def apart(candidate: Candidate, group: Sequence[Match], enough: Callable[[], boo
             told = [predict(candidate, match.faults, inputs) for inputs in fresh]
         except (RuntimeError, ValueError, IndexError, KeyError):
             told = []
-        if not any(same(told, other) for _, other in kept):
+        if place < keep or not any(same(told, other) for _, other in kept):
             kept.append((match, told))
     return [match for match, _ in kept]
 
@@ -211,7 +236,17 @@ def inputs_of(candidate: Candidate) -> list[Tensors]:
         if sum(x.numel() for x in raw.values() if isinstance(x, torch.Tensor)) <= FRESH_SIZE:
             recipe, interface = candidate.recipe, candidate.interface
             found.append(operator.present(raw, candidate.semantics, interface, recipe))
-    return found
+    return [*found, *(turned(inputs) for inputs in found)]
+
+
+def turned(inputs: Tensors) -> Tensors:
+    """The same with parameters of the other sign: a bias that chooses others."""
+    return {
+        name: -value
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() == 1
+        else value
+        for name, value in inputs.items()
+    }
 
 
 def same(one: Sequence[Tensors], other: Sequence[Tensors]) -> bool:

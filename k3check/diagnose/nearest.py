@@ -60,7 +60,10 @@ def nearest(
         everything = singles + pairs
     if not found:
         return Nearest(complete=complete)
-    return outcome(candidate, found, everything, ordered, complete=complete)
+    told = outcome(candidate, found, everything, ordered, complete=complete)
+    if len(told.group[0].faults) > 1:
+        return told
+    return mutants.with_rivals(candidate, records, told, singles, after)
 
 
 def _pairs(seeds: Sequence[Fault], known: Sequence[Fault]) -> Iterator[tuple[Fault, ...]]:

@@ -43,8 +43,12 @@ def focused(candidate: Candidate, records: Sequence[Record]) -> list[Record]:
 
 
 def rows(seen: Record) -> Record | None:
-    """A record of which the wrong rows alone are compared."""
-    masks = {name: wrong(seen, name) for name in seen.unit if seen.reference[name].dim() > 1}
+    """A record of which the wrong elements alone are compared, or the wrong rows."""
+    masks: dict[str, torch.Tensor] = {}
+    for name in seen.unit:
+        if seen.reference[name].dim() > 1:
+            elements = wrong_elements(seen, name)
+            masks[name] = elements if elements.any() else wrong(seen, name)
     masks = {name: mask for name, mask in masks.items() if mask.any()}
     if not masks:
         return None
