@@ -207,6 +207,9 @@ def _looked_up(
     resolved = resolve(item.value, context, place, from_file=secret)
     if item.key in ENDPOINT and resolved.unset is not None:
         return resolved.unset
+    if item.key in ("api.base_url", "api.api_key") and resolved.whole is not None:
+        # The client would send the reference itself.
+        return resolved.whole
     notes += resolved.notes if item.key in ENDPOINT else ()
     if resolved.command:
         return Message("K3C-116", {"where": place})

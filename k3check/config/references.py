@@ -66,6 +66,7 @@ class Resolved:
         via: the variables and files that it comes from.
         notes: what could not be resolved, and what the client does not expand.
         unset: the first variable that is not set, as a message; the text is no value then.
+        whole: the text is nothing but a reference that the client does not expand, as a message.
         command: whether a command makes the text, which is not run.
     """
 
@@ -73,6 +74,7 @@ class Resolved:
     via: tuple[str, ...] = ()
     notes: tuple[Message, ...] = ()
     unset: Message | None = None
+    whole: Message | None = None
     command: bool = False
 
 
@@ -89,7 +91,7 @@ def resolve(text: str, context: Context, where: str, *, from_file: bool = False)
     via: list[str] = []
     notes: list[Message] = []
     unset: list[Message] = []
-    command = False
+    command, whole = False, None
 
     def variable(match: re.Match[str]) -> str:
         name = match[1].strip()
@@ -125,10 +127,12 @@ def resolve(text: str, context: Context, where: str, *, from_file: bool = False)
             command = True
         elif form not in context.expands:
             notes.append(Message("K3C-112", {"where": where, "form": form}))
+            whole = notes[-1] if _FORMS[form].fullmatch(text.strip()) else whole
         else:
             by = file if form == FILE else secret if form == SECRETS else variable
             text = _substituted(text, form, by)
-    return Resolved(text, tuple(via), tuple(notes), unset[0] if unset else None, command)
+    missing = unset[0] if unset else None
+    return Resolved(text, tuple(via), tuple(notes), missing, whole, command)
 
 
 _KEYS_ONLY = "only keys are read from files"

@@ -727,6 +727,13 @@ def test_references(
     assert [note.code for note in told] == expected
 
 
+def test_a_reference_that_the_client_sends_as_it_stands(loaded: Loader) -> None:
+    text = KIMI.replace('api_key = "KEY"', 'api_key = "$GW_API_KEY"')
+    result = loaded(text, env=ENV)
+    assert key_of(result) is None
+    assert result.absent["api.api_key"].code == "K3C-112"
+
+
 def test_a_reference_has_no_line_to_edit(loaded: Loader) -> None:
     """What stands in the file is not the value, so a repair must find no place for it."""
     text = OPENCODE_JSON.replace("https://gw.example/v1", "{env:GW}")

@@ -163,6 +163,16 @@ def test_a_query_of_the_client(
     assert {r.target for r in server.requests if r.method == "POST"} == {"/v1/responses?v=7"}
 
 
+def test_a_local_server_without_a_key(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(server, "/v1/chat/completions", [])
+    data = crush("openai", "{origin}/v1")
+    del data["providers"]["p"]["api_key"]
+    assert run(["link", "-c", put(data, server, tmp_path)], monkeypatch) == 0
+    assert not any("authorization" in request.headers for request in server.requests)
+
+
 def test_the_option_header_and_the_keys_other_place(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,9 @@ def _missing(request: LinkRequest) -> Iterator[Problem]:
             yield Problem(why.code, N if request.offline else B, why.values, key)
         elif why is not None:
             yield Problem(why.code, B, why.values, key)
+        elif key == "api.api_key" and request.client and _base(request).private:
+            # Local servers mostly want no key, and then the client sends none.
+            yield Problem(codes[name], N, {"origin": request.origin(key)}, key)
         elif request.protocol == "anthropic":
             # Claude Code falls back to its own login: requests would go to api.anthropic.com.
             yield Problem("K3L-057", B, {"missing": variable, "setting": name}, key)

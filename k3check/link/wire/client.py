@@ -88,9 +88,9 @@ class Client:
             key = call.key
             if key is None:
                 key = self._request.api_key.reveal() if self._request.api_key else ""
-            if call.auth in ("x-api-key", "both"):
+            if key and call.auth in ("x-api-key", "both"):
                 headers["x-api-key"] = key
-            if call.auth != "x-api-key":
+            if key and call.auth != "x-api-key":
                 headers["authorization"] = f"Bearer {key}"
         if here:
             headers |= {name.lower(): value for name, value in self._request.headers.items()}
