@@ -51,3 +51,12 @@ def families() -> tuple[Family, ...]:
     """Every family: adding a folder adds its operators."""
     found = (importlib.import_module(f"{folder.__name__}.family") for folder in _folders())
     return tuple(module.FAMILY for module in found)
+
+
+def family_of(operator: str) -> Family | None:
+    """The family of one operator, the others' modules left alone; None for an unknown name."""
+    for folder in _folders():
+        if operator in getattr(folder, "OPERATORS", {}):
+            family: Family = importlib.import_module(f"{folder.__name__}.family").FAMILY
+            return family
+    return None

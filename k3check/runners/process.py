@@ -198,9 +198,7 @@ class Child:
             if self._ended:
                 return None
             left = deadline - time.monotonic()
-            if left <= 0:
-                raise DeadlineError
-            readable = self._selector.select(min(_TICK_S, left))
+            readable = self._selector.select(max(0.0, min(_TICK_S, left)))
             # Asked before reading: what was sent before the end is read below. A pipe that a
             # stray process still holds open gives no end of file, hence the question.
             exited = self._process.poll() is not None
@@ -208,8 +206,10 @@ class Child:
                 self._read()
             self._ended = self._ended or exited
             if not readable and not exited:
-                # Only while a check is silent towards us: sizes that it told stay right.
                 self._limit_output()
+            # An answer that came in time is not late because nobody asked for it before.
+            if left <= 0 and not (self._queue or self._broken or self._ended):
+                raise DeadlineError
         return self._queue.pop(0)
 
     def _read(self) -> None:

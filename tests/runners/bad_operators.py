@@ -65,6 +65,15 @@ def killed():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def kills_its_parent():
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(10)
+
+
+def stops_itself():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def hangs():
     print("going to hang")
     while True:

@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import torch
+
 from k3check.checking.planning import make_plan
 from k3check.errors import NothingToCheck, UsageError
 from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome
@@ -132,6 +134,21 @@ def dies_from_the_second_time_on(request, load_target):
 def ends_the_judge_and_dies_from_the_second_time_on(request, load_target):
     first, *rest = dies_from_the_second_time_on(request, load_target)
     return [first, _check("ours", lambda: os._exit(1)), *rest]
+
+
+def slow_references(request, load_target):
+    """Checks whose reference takes longer than a check may, while the operator works."""
+    checks = []
+    for name, spec in request.candidates.items():
+        target = load_target(spec)
+
+        def wait(target=target):
+            pending = target.start({}, torch.device("cpu"))
+            time.sleep(request.timeout_s + 0.5)
+            return pending().outputs["value"]
+
+        checks.append(_check(name, wait))
+    return checks
 
 
 def small_captures(request, load_target):

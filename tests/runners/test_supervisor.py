@@ -108,6 +108,24 @@ def test_a_hanging_check_is_stopped_with_its_children(run):
     assert found["good"].outcome is Outcome.PASS
 
 
+def test_a_process_that_stops_itself_hangs(run):
+    found = by_name(run("stops_itself", "good", timeout_s=1.0))
+    assert found["stops_itself"].outcome is Outcome.TIMED_OUT
+    assert found["good"].outcome is Outcome.PASS
+
+
+def test_a_judge_that_is_killed_is_replaced(run):
+    found = by_name(run("kills_its_parent", "good"))
+    assert_crashed(found["kills_its_parent"], "K3O-024")
+    assert found["good"].outcome is Outcome.PASS
+
+
+def test_the_time_of_the_reference_is_not_the_operators(run):
+    found = by_name(run("good", "hangs", timeout_s=1.0, plan=planned_by("slow_references")))
+    assert found["good"].outcome is Outcome.PASS
+    assert found["hangs"].outcome is Outcome.TIMED_OUT
+
+
 def test_leftovers_do_not_outlive_the_run(run):
     names = ("leaves_children", "leaves_a_daemon", "leaves_threads", "good")
     assert all(f.outcome is Outcome.PASS for f in run(*names).findings)

@@ -90,6 +90,8 @@ class _Worker:
                 kind, answer = "raised", _described(error)
             # A timer of the user's may still have raised in the lines above: once.
             self._sender.send(kind, number=number, **answer)
+            if kind == "loaded":
+                _prepare(order["operator"])
 
     def _next(self) -> dict[str, Any] | None:
         """The judge's next message; None when there are no more."""
@@ -224,11 +226,11 @@ class _Worker:
         key = json.dumps(form, sort_keys=True)
         if key not in self._bindings:
             from k3check.nouns.operator import applied
-            from k3check.operators import families
+            from k3check.operators import family_of
 
-            operator = next(
-                one for f in families() for one in f.operators if one.name == form["operator"]
-            )
+            family = family_of(form["operator"])
+            assert family is not None, "the judge knows the same operators"
+            operator = next(one for one in family.operators if one.name == form["operator"])
             convention = operator.conventions[form["convention"]]
             names = None if form["names"] is None else frozenset(form["names"])
             binding = convention.bind(names, dict(form["options"]))
@@ -238,6 +240,14 @@ class _Worker:
 
             self._bindings[key] = invoke
         return self._bindings[key]
+
+
+def _prepare(operator: str) -> None:
+    """Import what the first call of an operator needs, while the judge does as much."""
+    from k3check.operators import family_of
+
+    with contextlib.suppress(BaseException):  # what is wrong will be so at the call
+        family_of(operator)
 
 
 def _inputs_now(value: Any, writer: Any) -> dict[str, Any]:
