@@ -169,13 +169,18 @@ def test_a_value_that_is_written_otherwise_than_it_is_used_is_not_replaced(
 
 
 def test_a_file_that_cannot_be_edited_safely_stays_as_it_is(k3check: Callable[..., Done]) -> None:
-    text = '[api]\nbase_url = """https://gw.test/v1?x=1"""\n'
-    Path("k3check.toml").write_text(text)
-    done = k3check("link", "--offline", "--fix")
+    text = (
+        '{"model": "a/kimi-k3", // mine\n"provider": {"a": {"npm": "@ai-sdk/openai-compatible",\n'
+        f'"options": {{"apiKey": "{KEY}",\n"baseURL": "https://gw.test/v1?x=1"}},\n'
+        '"models": {"kimi-k3": {}}}}}\n'
+    )
+    Path("opencode.json").write_text(text)
+    done = k3check("link", "--offline", "--fix", "-c", "opencode.json")
     assert done.code == 1
-    assert 'Correct k3check.toml:2 api.base_url by hand: "https://gw.test/v1"' in done.err
-    assert Path("k3check.toml").read_text() == text
-    assert list(Path().iterdir()) == [Path("k3check.toml")]
+    assert "Correct opencode.json:4 " in done.err
+    assert 'by hand: "https://gw.test/v1"' in done.err
+    assert Path("opencode.json").read_text() == text
+    assert list(Path().iterdir()) == [Path("opencode.json")]
 
 
 def test_a_correction_that_cannot_be_written_is_a_message(
