@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 NOWHERE = "k3check-no-such-path"
 _NO_KEY = "k3check-nonsense-key-0000000000000000"
 _MOST_BASES = 8
-_MOST_TRIES = 2
+# A question on a wrong path costs nothing; the first that is answered ends the looking.
+_MOST_TRIES = 4
 _MOST_MODELS = 2000
 HIGH, MEDIUM, LOW = Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW
 _APIS = {"openai": "chat completions", "anthropic": "Anthropic's Messages",
@@ -152,6 +153,9 @@ class _Looker:
                 return Looked()
             if _shape(nowhere) != _shape(self.seen):
                 return self._model(route=True)
+            # An outer layer may refuse everything, and a gateway may look at the model first.
+            if self.seen.status != 404 or self._names_model():
+                return self._model()
         listed = _ids(self._models(self.session))
         if listed is not None and (found := self._other_api()):
             return found
@@ -203,6 +207,7 @@ class _Looker:
             try:
                 # What the base's own text says is asked at once.
                 certain = self.hit.row.slug.startswith("url.") and other.base.text == corrected
+                certain = certain or other.request.client is not self.session.request.client
                 if not certain and _ids(self._models(other)) is None:
                     silent.append(other)
                     continue

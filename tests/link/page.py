@@ -16,6 +16,7 @@ import pytest
 from k3check import hints
 from k3check.link.diagnosis import Row, classify, table
 from k3check.link.wire.redact import Redactor
+from tests.link.calibration import left_out
 from tests.link.catalogue import FIXTURES
 from tests.link.conditions import CONDITIONS, UNARRANGED, observe
 from tests.link.conditions import Bench as Place
@@ -101,6 +102,7 @@ def lines() -> Iterator[str]:
             f"| {_cell(entry.title['en'])} *{_cell(entry.fix['en'])}* | {_cell(shown)} |"
         )
     yield from _matrix()
+    yield from _left_out()
     yield f"\nWithout a fixture: {', '.join(UNARRANGED)}, which says that nothing known fits.\n"
     yield "The settings' own diagnoses (K3L-001 to K3L-069) need no response; they are in"
     yield "`tests/link/test_lint.py`. Findings of single probes (K3L-650 and up) are in"
@@ -126,6 +128,29 @@ def _matrix() -> Iterator[str]:
     for name in dict.fromkeys(row.phase.name.lower() for row in table()):
         items = [i for i in (*FIXTURES, *CONDITIONS) if first[i.code] == name]
         yield f"| {name} | {len(kinds[name])} | {len(items)} | {own[name]} | {other[name]} |"
+
+
+def _left_out() -> Iterator[str]:
+    """What is said where a provider's row is not there."""
+    yield "\n## How sure is `high`\n"
+    yield "Every fixture again, with one provider's row left out of"
+    yield "`k3check/link/diagnosis/providers.toml`: what that row knew is unknown then. Counted are"
+    yield "the fixtures whose diagnosis or confidence changes. `tests/link/test_calibration.py`"
+    yield "fails if a wrong diagnosis is called sure; it does the same with every situation of"
+    yield "`tests/link/public_cases` and `own_cases`.\n"
+    head = ("row left out", "fixtures that change", "still the true one",
+            "another one, not sure", "wrong at `high`")  # fmt: skip
+    yield f"| {' | '.join(head)} |"
+    yield "|---|---|---|---|---|"
+    total = 0
+    for label, count in left_out().items():
+        total += len(count.wrong)
+        if count.concerned:
+            yield (
+                f"| {label} | {count.concerned} | {count.same} | {count.weaker} "
+                f"| {len(count.wrong)} |"
+            )
+    yield f"\nWrong at `high`: {total}."
 
 
 def text() -> str:

@@ -75,6 +75,8 @@ def is_error(document: Any) -> bool:
         document.get("success") is False
         or document.get("object") == "error"
         or document.get("type") == "error"
+        # MiniMax's way, also of what went well.
+        or get(document, "base_resp", "status_code") not in (None, 0)
     )
 
 

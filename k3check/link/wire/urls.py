@@ -197,7 +197,7 @@ class Base:
     def pasted_endpoint(self) -> str:
         """The endpoint path that was pasted into the base, or empty."""
         path = self.parts.path.rstrip("/").lower()
-        return next((e for e in _ENDPOINTS if path.endswith(e)), "")
+        return next((e for e in _ENDPOINTS if path.endswith(e) and not _a_base(path, e)), "")
 
     @property
     def doubled_version(self) -> bool:
@@ -251,7 +251,7 @@ class Base:
         path = re.sub(r"/{2,}", "/", parts.path).rstrip("/")
         takes_endpoint = self.client is not None and (self.client.whole or self.client.once)
         for endpoint in () if takes_endpoint else _ENDPOINTS:
-            if path.lower().endswith(endpoint):
+            if path.lower().endswith(endpoint) and not _a_base(path.lower(), endpoint):
                 path = path[: -len(endpoint)].rstrip("/")
                 break
         path = re.sub(r"(/v\d+\w*)\1+(?=/|$)", r"\1", path, flags=re.IGNORECASE)
@@ -316,6 +316,12 @@ class Base:
             return self.text
         parts = self.parts
         return urlunsplit(parts._replace(netloc="***@" + parts.netloc.rpartition("@")[2]))
+
+
+def _a_base(path: str, endpoint: str) -> bool:
+    """A path that ends as an endpoint does and is some provider's base: ``/models`` at Azure's."""
+    before = path.removesuffix(endpoint).rpartition("/")[2]
+    return endpoint == "/models" and not _VERSION.fullmatch(before)
 
 
 def _local_text(text: str) -> bool:
