@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from k3check.errors import InternalError, NothingToCheck
@@ -15,18 +14,7 @@ from k3check.runners.wire import BrokenWireError, finding_from_plain, usage_from
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from k3check.runners.supervisor import Run
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A check that the worker announced."""
-
-    id: str
-    suite: str
-    operator: str | None
-    case: str | None
-    title: str
+    from k3check.runners.run import Planned, Run
 
 
 class Conversation:
