@@ -33,9 +33,11 @@ T = TypeVar("T")
 
 #: A distance of more than so many limits is no other order of summation: over all operators,
 #: precisions and seeds, docs/limits.md shows none beyond a few times another one.
-NOT_ROUNDING = 64.0
+NOT_ROUNDING = 32.0
 #: The same once a single evaluation has shown what orders cost; by chance it shows too little.
-NOT_ALL_ORDERS = 8.0
+NOT_ALL_ORDERS = 4.0
+#: Beyond this share of what it was, a distance has come no nearer to its limit.
+NO_NEARER = 0.9
 
 
 @dataclass(frozen=True)
@@ -141,9 +143,13 @@ def in_some_way(
     beyond = excess(own)
     if beyond <= 1:
         return own, None
-    # One evaluation tells what is far off; all of them are made where it is close.
-    if beyond <= NOT_ROUNDING and excess(any_order(1)) <= NOT_ALL_ORDERS:
-        found = any_order(SAMPLES)
+    if beyond <= NOT_ROUNDING:
+        # One evaluation tells what is far off, and where orders of summation cost nothing beside
+        # the rounding of the result; all of them are made only where it is close.
+        found = any_order(1)
+        once = excess(found)
+        if 1 < once <= NOT_ALL_ORDERS and once < NO_NEARER * beyond:
+            found = any_order(SAMPLES)
         if excess(found) <= 1:
             return found, None
     for name, again in legal.items():

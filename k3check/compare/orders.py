@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from k3check.nouns.tensors import Tensors
 
-#: How many evaluations are made: the root of their mean square is right to a sixth.
-SAMPLES = 16
+#: How many evaluations are made: the root of their mean square is right to a quarter.
+SAMPLES = 8
 
 #: operations that are rounded once, by name ...
 ROUNDED = frozenset(

@@ -54,7 +54,7 @@ def test_ways_are_tried_in_turn_and_only_where_they_may_help():
 
     assert in_some_way(0.5, identity, order, {}) == (0.5, None)
     assert tried == []
-    assert in_some_way(2.0, identity, order, {}) == (0.9, None)
+    assert in_some_way(2.0, identity, order, {}) == (0.9, None)  # one was too little
     assert len(tried) == 2
     tried.clear()
     assert in_some_way(1e6, identity, order, {"tf32": lambda: 0.1}) == (0.1, "tf32")

@@ -26,7 +26,7 @@ def test_a_sum_costs_what_its_length_and_its_terms_say(length):
     terms = torch.rand(64, length, generator=generator(0, "terms")).float()
     Q, S = terms.double().square().sum(-1), terms.double().sum(-1)
     expected = (length * (Q + 2 * S.square()) / 6).sqrt().square().mean().sqrt().item()
-    assert off(terms, lambda x: x.sum(-1)) == pytest.approx(expected, rel=0.25)
+    assert off(terms, lambda x: x.sum(-1)) == pytest.approx(expected, rel=0.3)
 
 
 @pytest.mark.parametrize("order", ORDERS)
