@@ -108,7 +108,7 @@ def _variable(name: str) -> str:
 
 
 def _file(path: Path) -> str:
-    from k3check.config.load import at_home
+    from k3check.config.source import at_home
 
     path = Path(at_home(str(path), os.environ))
     if not path.is_file():

@@ -177,7 +177,7 @@ def _load(
 ) -> Loaded:
     notes: list[Message] = []
     if path is not None:
-        path = Path(at_home(str(path), env))
+        path = Path(source.at_home(str(path), env))
     file = read_file(cwd / path, path, seen) if path is not None else _search(cwd, seen, notes)
     settings: dict[str, Setting] = {}
     stacks: dict[str, list[Origin]] = {}
@@ -188,7 +188,7 @@ def _load(
         if target in _SHOWN and isinstance(value, str):
             seen.extend(secrets_in_address(value))
         if isinstance(value, str) and (target in _PATHS or target.endswith(".target")):
-            value = at_home(value, env)
+            value = source.at_home(value, env)
         if target == HEADERS and isinstance(value, dict):
             seen.extend(secret_headers({k: v for k, v in value.items() if isinstance(v, str)}))
         stacks.setdefault(target, []).append(origin)
@@ -258,15 +258,6 @@ def _load(
         absent={key: why for key, why in absent.items() if key not in settings},
         secrets=tuple(dict.fromkeys(seen)),
     )
-
-
-def at_home(path: str, env: Mapping[str, str]) -> str:
-    """A path, or a folder of tensors, with ``~`` at its start as the home folder."""
-    kind = "dir:" if path.startswith("dir:") else ""
-    rest = path.removeprefix(kind)
-    home = env.get("HOME", "")
-    # Another user's home, ``~name``, is left as it stands: opening it says so.
-    return kind + home + rest[1:] if home and (rest == "~" or rest.startswith("~/")) else path
 
 
 def _origins(

@@ -11,6 +11,7 @@ from k3check.config.problems import problem
 from k3check.masking.settings import escaped
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 # Far above any real configuration; keeps parsers with quadratic corners quick.
@@ -107,3 +108,12 @@ def _looks_like_utf16(raw: bytes) -> bool:
     even, odd = raw[0::2], raw[1::2]
     half = len(even) // 2
     return (even.count(0) > half) != (odd.count(0) > half)
+
+
+def at_home(path: str, env: Mapping[str, str]) -> str:
+    """A path, or a folder of tensors, with ``~`` at its start as the home folder."""
+    kind = "dir:" if path.startswith("dir:") else ""
+    rest = path.removeprefix(kind)
+    home = env.get("HOME", "")
+    # Another user's home, ``~name``, is left as it stands: opening it says so.
+    return kind + home + rest[1:] if home and (rest == "~" or rest.startswith("~/")) else path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from k3check.config.load import at_home
+from k3check.config.source import at_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable
