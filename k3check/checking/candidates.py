@@ -76,6 +76,8 @@ def build_candidate(
             target = target.bound(operator.name, convention.name, handed_on, dict(spec.options))
         if spec.convention == "auto":
             recognised = why_recognised(operator, convention, target)
+    if spec.semantics is None and spec.target is not None and convention.semantics is not None:
+        semantics_name = convention.semantics
     recipe = choose_recipe(spec, request.default, convention, target)
     check_ability(convention, binding, spec, semantics_name, recipe)
     semantics = operator.semantics[semantics_name]

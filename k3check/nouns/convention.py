@@ -95,6 +95,8 @@ class Convention:
             which the form itself has room for.
         dtype, state_dtype: the recipe that a callable of this form usually has, by torch's names;
             what a user declares goes first. The state's applies to low-precision inputs.
+        semantics: which of the operator's semantics a callable of this form usually is; None for
+            the operator's first.
         refuses: why a callable of this form cannot be checked as this operator; None if it can.
         forms: ``forms(names, options)``: what else a callable with these parameters can be
             asked, beside the options that a user passes.
@@ -114,6 +116,7 @@ class Convention:
     abilities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dtype: str | None = None
     state_dtype: str | None = None
+    semantics: str | None = None
     refuses: str | None = None
     forms: Callable[[frozenset[str], Mapping[str, Any]], Sequence[Form]] = lambda _n, _o: ()
     example: Example | None = None

@@ -131,8 +131,7 @@ def test_a_repeated_mistake_is_told_once_and_in_full_only_when_asked() -> None:
     report = Report([*twice, other], started_at="", duration_s=0.0)
     text = render("text", report, Options())
     assert text.count("Hand over the state") == 2
-    assert "as for kda_step/2.0 [K3O-901]" in text
-    assert "output.m 3, limit 1 (3 x)" in text
+    assert "1 more fails in the same way: kda_step/3.0" in text
     full = render("text", report, Options(verbosity=Verbosity.VERBOSE))
     assert full.count("Hand over the state") == 3
 
@@ -184,8 +183,8 @@ def test_the_same_crash_is_shown_once_and_counted() -> None:
     assert text.count("Traceback (most") == 4
     assert text.count("2 more: the same, at the same place") == 1
     assert "as for" not in text
-    for check in found:  # each still has its own line
-        assert check.id in text
+    for check in found:  # each is still named
+        assert check.id in text or not check.outcome.is_failure
     verbose = render("text", Report(found, "", 0.0), Options(verbosity=Verbosity.VERBOSE))
     assert verbose.count("Traceback (most") == 6
 
@@ -200,14 +199,44 @@ def test_time_outs_are_counted_without_a_claim_where() -> None:
     assert text.count("File") == 1
 
 
-def test_the_reason_of_skipped_checks_is_said_once_in_a_row() -> None:
+def test_a_pass_is_one_line_a_suite_and_failures_come_whole_after_the_notes() -> None:
+    found = [finding(id=f"kda_step/{n}", outcome=Outcome.PASS) for n in range(30)]
+    found.append(finding(id="kda_step/bad", hint=Message("K3O-903")))
+    note = Message("K3C-901", {"found": 1, "released": 2})
+    text = render("text", Report(found, "", 0.0, config_notes=[note]), Options())
+    assert "kda_step/7" not in text
+    assert len(text.splitlines()) < 15
+    assert text.index("30 pass, 1 fail") < text.index("K3C-901") < text.index("kda_step/bad")
+    verbose = Options(verbosity=Verbosity.VERBOSE)
+    assert "kda_step/7" in render("text", Report(found, "", 0.0), verbose)
+
+
+def test_failures_with_a_named_cause_come_first() -> None:
+    lead = (Diagnosis("K3O-901", Confidence.HIGH, values={"size": 64}),)
+    found = [
+        finding(id="kda_step/a", hint=Message("K3O-903")),
+        finding(id="kda_step/b", diagnoses=lead),
+    ]
+    text = render("text", Report(found, "", 0.0), Options())
+    assert text.index("kda_step/b") < text.index("kda_step/a")
+
+
+def test_the_outputs_of_a_failure_are_told_in_words() -> None:
+    seen = {
+        "final_state_matches": False, "final_state_looks_like": "precision",
+        "final_state_cosine": 0.9992, "output_matches": True,
+    }  # fmt: skip
+    text = render("text", Report([finding(evidence=seen)], "", 0.0), Options())
+    assert "final state wrong, small error, cosine 0.9992; output right" in " ".join(text.split())
+
+
+def test_the_reason_of_skipped_checks_is_said_once_where_a_suite_is_skipped() -> None:
     left = [
         finding(id=f"kda_step/{n}", outcome=Outcome.SKIPPED, hint=Message("K3O-905"))
         for n in range(4)
     ]
-    left.insert(2, finding(id="kda_step/ran", outcome=Outcome.PASS))
     report = Report(left, "", 0.0)
-    assert render("text", report, Options()).count("where bfloat16 was declared") == 2
+    assert render("text", report, Options()).count("where bfloat16 was declared") == 1
     verbose = render("text", report, Options(verbosity=Verbosity.VERBOSE))
     assert verbose.count("where bfloat16 was declared") == 4
 

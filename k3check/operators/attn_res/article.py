@@ -20,6 +20,7 @@ from k3check.model import Finding, Message, Outcome, Text
 from k3check.nouns.check import Check
 from k3check.nouns.tensors import generator
 from k3check.operators.attn_res import stack_check
+from k3check.operators.attn_res.article_function import attention_check, own_outputs
 from k3check.operators.attn_res.stack import small_stack
 from k3check.operators.attn_res.stack_check import skip
 
@@ -181,11 +182,24 @@ def mix_retrieval(candidate: Candidate, seed: int, blank: Finding) -> Finding:
     return judge_difference(mixed.cpu(), sources[-1].cpu(), blank)
 
 
+def own_retrieval(candidate: Candidate, seed: int, blank: Finding) -> Finding:
+    """The article's function with what two blocks left, and with a bank of zeros."""
+    with_, without = own_outputs(candidate, seed)
+    return judge_difference(with_.cpu(), without.cpu(), blank)
+
+
 def checks(request: OpsRequest, candidates: Mapping[str, Candidate]) -> Sequence[Check]:
     """Every check of the family that is no case of one mix."""
     if "attn_res" not in candidates:
         return ()
     mine = candidates["attn_res"]
+    if mine.interface.article:
+        return [
+            _check("article-attention", "own attention plus cross attention over the bank",
+                   partial(attention_check, mine, request.seed)),
+            _check("article-retrieval", "with and without what earlier blocks left",
+                   partial(own_retrieval, mine, request.seed)),
+        ]  # fmt: skip
     settings = request.settings.get("attn_residuals", {})
     seed = request.seed
     run = stack_check.whole_stack(mine)

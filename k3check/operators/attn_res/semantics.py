@@ -86,6 +86,7 @@ class AttnResInterface:
             the stream's dtype.
         output_norm: the RMSNorm that follows the mix is included.
         stack: the callable is a whole stack of layers, not one mix.
+        article: it is the article's own attention plus cross attention over a bank, no mix.
         multiple_of: the number of tokens must be a multiple of it.
         supports: ``mix``: one mix can be called; ``single``: a mix of the prefix alone.
     """
@@ -94,6 +95,7 @@ class AttnResInterface:
     delta: bool = False
     output_norm: bool = False
     stack: bool = False
+    article: bool = False
     supports: frozenset[str] = frozenset({"mix", "single"})
     multiple_of: int = 1
 

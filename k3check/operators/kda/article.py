@@ -23,11 +23,13 @@ from k3check.nouns.check import Check, Comparison
 from k3check.nouns.recipe import EXACT
 from k3check.nouns.tensors import generator
 from k3check.operators.kda import candidate as builtin
+from k3check.operators.kda.article_gate import gate_window
 from k3check.operators.kda.boundary import agreeing
 from k3check.operators.kda.calling import outputs_of
 from k3check.operators.kda.cases import KdaSpec
 from k3check.operators.kda.conventions import ACTIVATED
 from k3check.operators.kda.exact import evaluate
+from k3check.operators.kda.reference import prepare
 from k3check.operators.kda.semantics import ARTICLE
 
 if TYPE_CHECKING:
@@ -69,9 +71,10 @@ def checks(request: OpsRequest, candidates: Mapping[str, Candidate]) -> Sequence
                    lambda c: state_norm(step, kda, request.seed, c, record=log_norm))
         )  # fmt: skip
     if "kda_gate" in candidates:
+        gate = candidates["kda_gate"]
         found.append(
             _check("kda_gate", "article-window", "distribution of alpha of the bottleneck gate",
-                   lambda c: gate_window(kda, request.seed, c), built_in=True)
+                   lambda c: gate_window(gate, kda, request.seed, c), built_in=gate.builtin)
         )  # fmt: skip
     if "kda_chunk" in candidates:
         chunked = candidates["kda_chunk"]
@@ -122,17 +125,14 @@ def _skip(blank: Finding, reason: str) -> Finding:
     return replace(blank, outcome=Outcome.SKIPPED, notes=(Message("K3O-016", {"reason": reason}),))
 
 
-def article_form(candidate: Candidate) -> Candidate | str:
-    """The candidate with the article's semantics, or why it cannot have them."""
+def article_form(candidate: Candidate) -> Candidate:
+    """The candidate with the article's semantics; its own where its form cannot have these."""
     if candidate.builtin:
         binding = ACTIVATED.bind(None, dict(candidate.options))
         return replace(candidate, semantics=ARTICLE, binding=binding)
-    if candidate.interface.gate == "raw":
-        return "the operator activates the gate itself; the article's form takes alpha"
-    if candidate.interface.norm == "op":
-        return "the operator normalises q and k itself; the article's form does not"
-    if candidate.interface.scale == "fixed":
-        return "the operator scales by K^-1/2 itself; the article's form does not"
+    form = candidate.interface
+    if form.gate == "raw" or form.norm == "op" or form.scale == "fixed":
+        return candidate
     return replace(candidate, semantics=ARTICLE)
 
 
@@ -141,8 +141,8 @@ def article_inputs(candidate: Candidate, spec: KdaSpec, name: str, seed: int) ->
     operator = candidate.operator
     fitted = operator.fit(Case(name, "", spec=spec), candidate.interface)
     assert isinstance(fitted, Case), fitted
-    raw = operator.raw(fitted, ARTICLE, seed)
-    return operator.present(raw, ARTICLE, candidate.interface, candidate.recipe)
+    raw = operator.raw(fitted, candidate.semantics, seed)
+    return operator.present(raw, candidate.semantics, candidate.interface, candidate.recipe)
 
 
 def dense_against_steps(candidate: Candidate, K: int, V: int, seed: int, blank: Finding) -> Finding:
@@ -152,8 +152,6 @@ def dense_against_steps(candidate: Candidate, K: int, V: int, seed: int, blank: 
     evaluated on 64 of them.
     """
     form = article_form(candidate)
-    if isinstance(form, str):
-        return _skip(blank, form)
     # the state going in and out, the candidate's copy of it, and two temporaries of its size
     needed = 6 * K * V * form.recipe.state.itemsize + 8 * K * K
     free = available_bytes()
@@ -170,11 +168,9 @@ def dense_against_steps(candidate: Candidate, K: int, V: int, seed: int, blank: 
     outputs = outputs_of(form, inputs)
     elapsed = time.perf_counter() - started
     columns = torch.linspace(0, V - 1, min(V, 64)).long()
-    k = inputs["k"][0, 0, 0].double()
-    v = inputs["v"][0, 0, 0, columns].double()
-    alpha = inputs["gate"][0, 0, 0].double()
-    alpha = alpha if form.interface.gate == "alpha" else alpha.exp()
-    beta = inputs["beta"][0, 0, 0].double()
+    one = prepare(form.semantics, form.interface, inputs, EXACT)
+    k, v, beta = one.k[0, 0, 0], one.v[0, 0, 0, columns], one.beta[0, 0, 0]
+    alpha = one.g[0, 0, 0].exp()
     state = inputs["initial_state"][0, 0][:, columns].double()
     erase = torch.eye(K, dtype=torch.float64) - beta * torch.outer(k, k)
     dense = erase @ (alpha.unsqueeze(-1) * state) + beta * torch.outer(k, v)
@@ -199,8 +195,6 @@ def state_norm(
     write adds at most |v|.
     """
     form = article_form(candidate)
-    if isinstance(form, str):
-        return _skip(blank, form)
     T = 256
     spec = KdaSpec(tokens=T, heads=1, value_heads=1, gate="medium", state="random")
     case = form.operator.fit(Case("article-state-norm", "", spec=spec), form.interface)
@@ -250,67 +244,9 @@ def norm_problem(norms: Sequence[float]) -> Message | None:
     return None
 
 
-def bottleneck_gate(
-    x: torch.Tensor, down: torch.Tensor, up: torch.Tensor, floor: float = 0.01
-) -> torch.Tensor:
-    """The article's gate: x -> bottleneck -> SiLU -> logits -> sigmoid, lifted to [floor, 1].
-
-    Args:
-        x: [T, D].
-        down: [D, bottleneck].
-        up: [bottleneck, K].
-        floor: smallest alpha.
-    """
-    logits = torch.nn.functional.silu(x @ down) @ up
-    return torch.sigmoid(logits) * (1 - floor) + floor
-
-
-def gate_window(kda: Mapping[str, Any], seed: int, blank: Finding) -> Finding:
-    """Whether alpha of a freshly initialised bottleneck gate uses its window."""
-    bottleneck = int(kda.get("gate_bottleneck", 64))
-    floor = float(kda.get("alpha_floor", 0.01))
-    draw = generator(seed, "kda", "article-window")
-    D, T = 256, 256
-    x = torch.randn(T, D, generator=draw)
-    down = torch.randn(D, bottleneck, generator=draw) / math.sqrt(D)
-    up = torch.randn(bottleneck, DIM, generator=draw) / math.sqrt(bottleneck)
-    return judge_window(bottleneck_gate(x, down, up, floor), kda, blank)
-
-
-def judge_window(alpha: torch.Tensor, kda: Mapping[str, Any], blank: Finding) -> Finding:
-    """Alpha must lie in [floor, 1], and must not pile up at the floor."""
-    floor = float(kda.get("alpha_floor", 0.01))
-    ceil = float(kda.get("alpha_ceil", 0.99))
-    slack = 4 * torch.finfo(alpha.dtype).eps
-    near = (alpha < floor + 0.05 * (1 - floor)).double().mean().item()
-    inside = ((alpha >= floor - slack) & (alpha <= ceil + slack)).double().mean().item()
-    metrics = {
-        "smallest_alpha": alpha.min().item(),
-        "largest_alpha": alpha.max().item(),
-        "share_near_floor": near,
-        "share_in_window": inside,
-    }
-    problem = None
-    if metrics["smallest_alpha"] < floor - slack or metrics["largest_alpha"] > 1 + slack:
-        problem = Message("K3O-041", {"low": f"{metrics['smallest_alpha']:.3g}",
-                                      "high": f"{metrics['largest_alpha']:.3g}",
-                                      "floor": floor})  # fmt: skip
-    elif near > 0.5:
-        problem = Message("K3O-045", {"share": f"{near:.0%}"})
-    return replace(
-        blank,
-        outcome=Outcome.FAIL if problem else Outcome.PASS,
-        metrics=metrics,
-        limits={"share_near_floor": 0.5},
-        hint=problem,
-    )
-
-
-def chunkwise(candidate: Candidate, chunk: int, request: OpsRequest) -> Comparison | str:
+def chunkwise(candidate: Candidate, chunk: int, request: OpsRequest) -> Comparison:
     """The chunkwise form against the token recurrence, every position, 1e-3 at most."""
     form = with_chunk(article_form(candidate), chunk)
-    if isinstance(form, str):
-        return form
     spec = KdaSpec(tokens=TOKENS, heads=1, value_heads=1, gate="medium", state="zero")
     tolerance = min(CHUNK_AGREEMENT, request.tolerance or math.inf)
     if form.recipe.io in (torch.bfloat16, torch.float16):
@@ -321,9 +257,9 @@ def chunkwise(candidate: Candidate, chunk: int, request: OpsRequest) -> Comparis
     return Comparison(form, fitted, tolerance)
 
 
-def with_chunk(form: Candidate | str, chunk: int) -> Candidate | str:
+def with_chunk(form: Candidate, chunk: int) -> Candidate:
     """A built-in candidate that works in chunks of the configured size; a user's as it is."""
-    if isinstance(form, str) or not form.builtin:
+    if not form.builtin:
         return form
     binding = ACTIVATED.bind(None, {**form.options, "chunk_size": chunk})
     return replace(form, binding=binding)
@@ -334,20 +270,17 @@ def boundaries(
 ) -> Finding:
     """The state at every chunk boundary, seen as the final state of that many tokens."""
     form = with_chunk(article_form(candidate), chunk)
-    if isinstance(form, str):
-        return _skip(blank, form)
     tokens = max(TOKENS, 2 * chunk)
     # Gates near one: a chunk must remember the one before it, or no boundary matters.
     spec = KdaSpec(tokens=tokens, heads=1, value_heads=1, gate="slow", state="random")
     whole = article_inputs(form, spec, "article-boundary", request.seed)
     norms, got, right, prefixes = [], {}, {}, {}
     reference_state = whole["initial_state"].double()
-    exact = replace(ARTICLE)
     for end in range(chunk, whole["k"].shape[1] + 1, chunk):
         prefix = _tokens(whole, 0, end)
         outputs = outputs_of(form, prefix)
         last = {**_tokens(whole, end - chunk, end), "initial_state": reference_state}
-        reference_state = evaluate(exact, form.interface, last, EXACT)["final_state"]
+        reference_state = evaluate(form.semantics, form.interface, last, EXACT)["final_state"]
         norms.append(outputs["final_state"].double().norm().item())
         place = str(end)
         prefixes[place], got[place] = prefix, outputs["final_state"]

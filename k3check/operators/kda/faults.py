@@ -96,6 +96,7 @@ SCALE_TWISTED: Rows = (
 )
 RECURRENCE: Rows = (
     ("K3O-160", "decay.after-write", {"decay": "after"}),
+    ("K3O-983", "decay.after-correction", {"decay": "between"}),
     ("K3O-161", "decay.missing", {"decay": "none"}),
     ("K3O-162", "decay.twice", {"decay": "twice"}),
     ("K3O-165", "delta.undecayed", {"prediction": "undecayed"}),
@@ -113,6 +114,8 @@ READOUT: Rows = (
     ("K3O-176", "readout.before-decay", {"readout": "before_all"}),
     ("K3O-177", "readout.by-key", {"readout": "by_key"}),
 )
+#: without a query nothing can be read or written by the wrong one of two
+READOUT_WITH_KEY = tuple(row for row in READOUT if row[0] in ("K3O-175", "K3O-176"))
 HEADS: Rows = (
     ("K3O-186", "heads.reversed", {"head_order": "reversed"}),
     ("K3O-187", "heads.rolled", {"head_order": "rolled"}),
@@ -234,7 +237,7 @@ def rows(semantics: KdaSemantics, interface: KdaInterface) -> Rows:
         if semantics.norm != "none":
             found += NORM_OF_KEY
     if interface.readout:
-        found += READOUT
+        found += READOUT if interface.query else READOUT_WITH_KEY
     if interface.readout and interface.scale != "folded":
         found += SCALE
         if "value_dim" in interface.supports:

@@ -9,21 +9,25 @@ import torch
 
 from k3check.model import Message
 from k3check.mutate.site import at, note
-from k3check.nouns.arguments import taken
 from k3check.nouns.case import Case
-from k3check.nouns.convention import Binding, Convention, Example
 from k3check.nouns.operator import Operator, Output
 from k3check.nouns.recipe import EXACT, Arithmetic, Recipe
 from k3check.nouns.tensors import Tensors, generator
 from k3check.operators.kda import candidate, gate_faults
 from k3check.operators.kda import gate as front
+from k3check.operators.kda.gate_conventions import CONVENTIONS
 from k3check.operators.kda.sees import GATE_SEES
 from k3check.operators.kda.semantics import SEMANTICS, GateInterface, KdaSemantics
 from k3check.properties import common
 from k3check.properties.along import Along
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+
+#: The article's bottleneck, made small: width of x, units, what the constant unit is fed.
+WIDTH, UNITS, CONSTANT = 32, 16, 2.0
+#: Mean of silu(z)^2 for a standard normal z.
+SILU_SQUARED = 0.355
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,9 @@ def raw(case: Case, semantics: KdaSemantics, seed: int) -> Tensors:
     shape = (2, spec.tokens, spec.heads, spec.key_dim)
     noise = torch.randn(*shape, generator=draw, dtype=torch.float64)
     inputs: Tensors = {"gate": spec.centre + spec.spread * noise}
-    if semantics.gate != "floor":
+    if semantics.gate == "floor":
+        inputs |= bottleneck(spec, draw)
+    else:
         low, high = spec.rate
         rates = torch.linspace(low, high, spec.heads + spec.spare_rates, dtype=torch.float64)
         inputs["A_log"] = rates
@@ -56,12 +62,51 @@ def raw(case: Case, semantics: KdaSemantics, seed: int) -> Tensors:
     return inputs
 
 
+def bottleneck(spec: GateSpec, draw: torch.Generator) -> Tensors:
+    """x [B, T, HV, D], W_alpha [D_gate, D], W_alpha_down [K, D_gate] of logits as in the spec.
+
+    The last entry of x is one and only the last unit of the bottleneck sees it: it carries the
+    centre of the logits.
+    """
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=draw, dtype=torch.float64)
+
+    x = normal(2, spec.tokens, spec.heads, WIDTH)
+    x[..., -1] = 1
+    first = normal(UNITS, WIDTH) / WIDTH**0.5
+    first[:, -1] = 0
+    first[-1] = 0
+    first[-1, -1] = CONSTANT
+    second = normal(spec.key_dim, UNITS)
+    second *= spec.spread / (UNITS * SILU_SQUARED) ** 0.5
+    second[:, -1] = spec.centre / torch.nn.functional.silu(torch.tensor(CONSTANT)).item()
+    return {"x": x, "W_alpha": first, "W_alpha_down": second}
+
+
+_ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "silu": torch.nn.functional.silu,
+    "none": torch.clone,
+    "relu": torch.relu,
+    "gelu": torch.nn.functional.gelu,
+    "sigmoid": torch.sigmoid,
+}
+
+
+def logits(semantics: KdaSemantics, wide: Tensors) -> torch.Tensor:
+    """The logits of the article's gate: W_alpha_down act(W_alpha x), [B, T, HV, K]."""
+    hidden = wide["x"] @ wide["W_alpha"].T
+    act = _ACTIVATIONS[semantics.bottleneck]
+    return act(hidden) @ wide["W_alpha_down"].T
+
+
 def present(
-    raw_inputs: Tensors, semantics: KdaSemantics, _interface: GateInterface, recipe: Recipe
+    raw_inputs: Tensors, semantics: KdaSemantics, interface: GateInterface, recipe: Recipe
 ) -> Tensors:
     """Round to the recipe: the projection in io precision, the parameters in float32."""
     parameters = torch.float64 if recipe.io == torch.float64 else torch.float32
-    inputs: Tensors = {"gate": raw_inputs["gate"].to(recipe.io)}
+    given = ("x", "W_alpha", "W_alpha_down") if interface.bottleneck else ("gate",)
+    inputs: Tensors = {name: raw_inputs[name].to(recipe.io) for name in given}
     for name in ("A_log", "dt_bias"):
         if name in raw_inputs:
             inputs[name] = raw_inputs[name].to(parameters)
@@ -84,7 +129,7 @@ def evaluate(
     }
     g = front.log_decay(
         semantics,
-        wide["gate"],
+        logits(semantics, wide) if interface.bottleneck else wide["gate"],
         wide.get("A_log"),
         wide.get("dt_bias"),
         coarse_log=arithmetic.coarse_log,
@@ -97,93 +142,6 @@ def evaluate(
         g = g / front.LN2
     kept = arithmetic.compute if arithmetic.output == torch.float64 else torch.float32
     return {"decay": g.to(kept)}
-
-
-def _bind_k3check(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
-    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        tensors = {n: v for n, v in inputs.items() if n != "floor" or v is not None}
-        if inputs["lower_bound"] is None:  # a softplus gate may do without the parameter
-            tensors = taken(names, tensors, "lower_bound")
-        return {"decay": target(**{**tensors, **options})}
-
-    return Binding(GateInterface(), call)
-
-
-def _bind_fla(names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
-    """naive_kda_gate, naive_kda_lowerbound_gate and fused_kda_gate of fla.
-
-    A function without a ``lower_bound`` parameter is the softplus gate, whatever the model is.
-    """
-
-    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        bias = inputs.get("dt_bias")
-        arguments: dict[str, Any] = {
-            "g": inputs["gate"],
-            "A_log": inputs.get("A_log"),
-            "dt_bias": None if bias is None else bias.flatten(),
-        }
-        if names is None or "lower_bound" in names:
-            arguments["lower_bound"] = inputs["lower_bound"]
-        return {"decay": target(**{**arguments, **options})}
-
-    return Binding(GateInterface(supports=frozenset()), call)
-
-
-def _bind_article(_names: frozenset[str] | None, options: Mapping[str, Any]) -> Binding:
-    def call(target: Callable[..., Any], inputs: Tensors) -> Tensors:
-        return {"decay": target(inputs["gate"], **options)}
-
-    return Binding(GateInterface(output="alpha"), call)
-
-
-CONVENTIONS = {
-    c.name: c
-    for c in (
-        Convention(
-            "k3check",
-            "gate, A_log, dt_bias, lower_bound -> log decay",
-            ("gate", "A_log", "dt_bias"),
-            _bind_k3check,
-            typical=("lower_bound", "floor"),
-            example=Example(
-                "kda_gate",
-                "kernels/gate.py:kda_gate",
-                "kda_gate(gate, A_log, dt_bias, lower_bound=-5.0)",
-                "the log decay [B, T, HV, K], natural logarithm; A_log may have more entries "
-                "than there are heads (K3's checkpoint stores 128 for 96): read A_log[:HV]",
-            ),
-        ),
-        Convention(
-            "fla",
-            "flash-linear-attention: naive_kda_gate, naive_kda_lowerbound_gate, fused_kda_gate",
-            ("g", "A_log", "dt_bias"),
-            _bind_fla,
-            typical=("lower_bound",),
-            library="fla",
-            example=Example(
-                "kda_gate",
-                "fla.ops.kda.gate:fused_kda_gate",
-                "fused_kda_gate(g, A_log, dt_bias=None, lower_bound=None, "
-                "output_dtype=torch.float32)",
-                "the log decay [B, T, HV, K], natural logarithm",
-            ),
-        ),
-        Convention(
-            "article",
-            "alpha of the logits: logits -> sigmoid -> [floor, 1]",
-            ("logits",),
-            _bind_article,
-            positional=True,
-            unlike=("A_log", "dt_bias", "lower_bound"),
-            example=Example(
-                "kda_gate",
-                "kernels/gate.py:alpha_of",
-                "alpha_of(logits)",
-                "the decay itself, alpha [B, T, HV, K]",
-            ),
-        ),
-    )
-}
 
 
 def _case(name: str, why: str, profile: str = "full", **spec: Any) -> Case:
@@ -209,9 +167,10 @@ CASES = (
 )
 
 USUAL = GateSpec(spread=2.0)
-TOKENS = Along(USUAL, {"gate": 1}, {"decay": 1})
-HEADS = Along(GateSpec(spread=2.0, heads=4), {"gate": 2, "A_log": 0, "dt_bias": 0}, {"decay": 2})
-PROPERTIES = (*common.by_token(TOKENS, ("gate",)), common.order("head-order", HEADS))
+TOKENS = Along(USUAL, {"gate": 1, "x": 1}, {"decay": 1})
+BY_HEAD = {"gate": 2, "x": 2, "A_log": 0, "dt_bias": 0}
+HEADS = Along(GateSpec(spread=2.0, heads=4), BY_HEAD, {"decay": 2})
+PROPERTIES = (*common.by_token(TOKENS, ("gate", "x")), common.order("head-order", HEADS))
 
 OPERATOR = Operator(
     name="kda_gate",

@@ -66,7 +66,7 @@ def present(
         inputs["state_dtype"] = recipe.state
     if semantics.scale == "none" or interface.scale == "folded":
         inputs["scale"] = 1.0  # what is left to do
-    if not interface.readout:
+    if not interface.readout or not interface.query:
         inputs.pop("q")
         inputs.pop("scale", None)
     return inputs

@@ -265,7 +265,9 @@ def run_tokens(
         beta = part.beta[:, :, t, None]
         previous = state = _in_loop("state before the token", state, _STATE, t)
         skip = t == 0 and semantics.initial_state == "decay_skipped"
-        decayed = state if semantics.decay == "after" or skip else state * alpha[:, :, t]
+        decayed = (
+            state if semantics.decay in ("after", "between") or skip else state * alpha[:, :, t]
+        )
         decayed = _in_loop("decayed state", decayed, _STATE, t)
         source = state if semantics.prediction == "undecayed" else decayed
         source = _in_loop("state that predicts", source, _STATE, t)
@@ -292,6 +294,10 @@ def run_tokens(
         key = _in_loop("key that is written", key, "batch head key", t)
         base = state if semantics.write == "no_decay_kept" else decayed
         base = _in_loop("state that is kept", base, _STATE, t)
+        if semantics.decay == "between":
+            # S - beta k (k^T S), then the decay, then the write
+            fixed = base + key.unsqueeze(-1) * (error - beta * v).unsqueeze(-2)
+            base, error = fixed * alpha[:, :, t], beta * v
         state = base + key.unsqueeze(-1) * error.unsqueeze(-2)
         if semantics.decay == "after":
             state = state * alpha[:, :, t]

@@ -35,6 +35,8 @@ class KdaSemantics:
     lower_bound: float = LOWER_BOUND
     #: alpha = sigmoid(x) * (1 - floor) + floor, for ``gate="floor"`` (the article's).
     floor: float = 0.01
+    #: what follows the bottleneck of the article's gate, where a callable has that inside
+    bottleneck: Literal["silu", "none", "relu", "gelu", "sigmoid"] = "silu"
     gate_sign: int = 1
     #: how A_log becomes the rate that multiplies x
     rate: Literal["exp", "plain", "double_exp", "one", "by_channel", "first_head"] = "exp"
@@ -62,7 +64,8 @@ class KdaSemantics:
     scale: Literal["key", "none", "value", "inverse", "twice"] = "key"
 
     # --- order and terms of the recurrence ----------------------------------------------------
-    decay: Literal["before", "after", "none", "twice"] = "before"
+    #: ``between``: after the correction, before the write
+    decay: Literal["before", "after", "none", "twice", "between"] = "before"
     prediction: Literal["decayed", "undecayed", "none", "by_query", "negative"] = "decayed"
     write: Literal["outer", "by_query", "value_only", "no_decay_kept"] = "outer"
     readout: Literal["after", "before_write", "before_all", "by_key"] = "after"
@@ -135,6 +138,7 @@ class KdaInterface:
         scale: given as an ``argument``; ``fixed`` to K^-1/2 inside; ``folded`` into q by the
             caller; ``none`` for an operator without readout.
         readout: whether there is an output besides the state.
+        query: whether it takes a query; without one the output is read with the key.
         log_dtype: dtype in which an activated gate and beta are passed (``io`` or ``float32``).
         multiple_of: the number of tokens must be a multiple of it.
         key_dim: the only K (and V) it takes, None for any.
@@ -152,6 +156,7 @@ class KdaInterface:
     norm: Literal["op", "caller"] = "op"
     scale: Literal["argument", "fixed", "folded", "none"] = "argument"
     readout: bool = True
+    query: bool = True
     log_dtype: Literal["io", "float32"] = "float32"
     multiple_of: int = 1
     key_dim: int | None = None
@@ -170,10 +175,12 @@ class GateInterface:
 
     Attributes:
         output: which of them.
+        bottleneck: it takes the layer's input and the two weights of the article's bottleneck.
         multiple_of: the number of tokens must be a multiple of it.
         supports: ``spare_rates``: A_log may have more entries than there are heads.
     """
 
     output: Literal["ln", "log2", "alpha"] = "ln"
     supports: frozenset[str] = frozenset({"spare_rates"})
+    bottleneck: bool = False
     multiple_of: int = 1

@@ -176,9 +176,9 @@ def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Parag
 
     Texts are cut to a few lines unless ``everything``.
     """
-    facts = []
+    facts = list(tensors(finding, lang))
     for key, value in finding.evidence.items():
-        if key in _SAID:
+        if key in _SAID or (facts and key.endswith(_OF_A_TENSOR)) or key in _SAID_BY_TENSOR:
             continue
         name = _word(_named(str(key)), lang)
         text = _word(plain(value).rstrip(), lang)
@@ -199,6 +199,34 @@ def evidence(finding: Finding, lang: str, *, everything: bool) -> Iterator[Parag
         yield Paragraph("evidence", name, "\n".join(lines))
     if facts:
         yield Paragraph("facts", label("seen", lang), "; ".join(facts))
+
+
+#: What is told of a tensor, all in one phrase.
+_OF_A_TENSOR = ("_matches", "_looks_like", "_best_scale", "_cosine", "_first_bad_token")
+_SAID_BY_TENSOR = ("wrong_tensors",)
+
+
+def tensors(finding: Finding, lang: str) -> Iterator[str]:
+    """A phrase for each output: right, or wrong with the size and the kind of its error."""
+    seen = finding.evidence
+    for key, value in seen.items():
+        if not key.endswith("_matches") or not isinstance(value, bool):
+            continue
+        name = key.removesuffix("_matches")
+        spoken = one_line(name.replace("_", " "))
+        if value:
+            yield label("tensor_right", lang, tensor=spoken)
+            continue
+        parts = [label("tensor_wrong", lang, tensor=spoken)]
+        kind = seen.get(f"{name}_looks_like")
+        if kind in ("rounding", "precision", "structure"):
+            parts.append(label(f"like_{kind}", lang))
+        parts += [
+            label(what, lang, value=one_line(plain(seen[f"{name}_{what}"])))
+            for what in ("cosine", "best_scale", "first_bad_token")
+            if f"{name}_{what}" in seen
+        ]
+        yield ", ".join(parts)
 
 
 def _word(text: str, lang: str) -> str:

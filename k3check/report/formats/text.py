@@ -1,4 +1,4 @@
-"""Text for people: one line a check, details for failures, the summary last."""
+"""Text for people: one line a suite, then notes, failures whole, and the summary last."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len as cells
 from rich.text import Text
 
 from k3check import __version__
@@ -53,6 +54,10 @@ _AS_IT_IS = ("trace",)
 _INDENT = 4
 _LABEL = 11
 _ID = 30
+_SUITE = 9
+_FOLLOWERS = 3
+#: A suite's sign is that of the worst in it; one that was skipped as a whole says why.
+_WORST = (Outcome.FAIL, Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.ACCEPTABLE, Outcome.PASS)
 
 
 @dataclass
@@ -60,16 +65,12 @@ class _Told:
     """What was told so far: nothing is said twice.
 
     Attributes:
-        mistakes: by operator and code, the check at which a mistake is told in full.
         alike: by operator and ending, how many crashes or time-outs are the same.
         endings: those that are told.
-        reason: of the last check if that was skipped, with its operator.
     """
 
     alike: Counter[Hashable]
-    mistakes: dict[tuple[str | None, str], str] = field(default_factory=dict)
     endings: set[Hashable] = field(default_factory=set)
-    reason: tuple[str | None, str] | None = None
 
 
 def render(report: Report, options: Options) -> str:
@@ -89,16 +90,12 @@ def print_report(console: Console, report: Report, options: Options) -> None:
         if options.verbosity is Verbosity.VERBOSE:
             for name, value in report.environment.items():
                 _print_labelled(console, one_line(str(name)), plain(value), "dim", indent=2)
-    told = _Told(Counter(map(_ending, report.findings)))
-    for suite in dict.fromkeys(finding.suite for finding in report.findings):
-        if not quiet:
-            console.print()
-            console.print(Text(one_line(suite), style="bold"))
-        for finding in report.findings:
-            if finding.suite == suite and (finding.outcome.is_failure or not quiet):
-                _print_finding(console, finding, options, told)
-    if not quiet:
+        console.print()
+        for suite in dict.fromkeys(finding.suite for finding in report.findings):
+            _print_suite(console, suite, report, options)
         _print_notes(console, report, options)
+    _print_failures(console, report, options)
+    if not quiet:
         console.print()
     if report.built_in_note is not None:
         said = one_line(note_of(report.built_in_note, options.lang))
@@ -119,29 +116,104 @@ def _heading(report: Report, lang: str) -> Text:
     return text
 
 
-def _print_finding(console: Console, finding: Finding, options: Options, told: _Told) -> None:
-    """Print one finding; ``told`` remembers what was told in full."""
+def _print_suite(console: Console, suite: str, report: Report, options: Options) -> None:
+    """One line a suite, with what is acceptable below it; all its checks where asked for."""
+    findings = [finding for finding in report.findings if finding.suite == suite]
+    counts = Counter(finding.outcome for finding in findings)
+    worst = next((o for o in _WORST if counts[o]), Outcome.SKIPPED)
+    sign, style = _SIGNS[worst]
+    line = Text("  ").append(sign, style=style).append(f" {one_line(suite):<{_SUITE}} ")
+    said = summary_line({o: counts[o] for o in Outcome}, options.lang)
+    console.print(line.append(said), no_wrap=True, overflow="ellipsis")
+    for finding in findings:
+        if options.verbosity is Verbosity.VERBOSE or finding.outcome is Outcome.ACCEPTABLE:
+            _print_finding(console, finding, options)
+    if worst is Outcome.SKIPPED and options.verbosity is not Verbosity.VERBOSE:
+        for reason in dict.fromkeys(one_line(reason_of(f, options.lang)) for f in findings):
+            _print_labelled(console, "", reason, "dim")
+
+
+def _print_failures(console: Console, report: Report, options: Options) -> None:
+    """Every failure whole, those with a named cause first; what repeats one in a line below it."""
+    failures = [finding for finding in report.findings if finding.outcome.is_failure]
+    failures.sort(key=lambda finding: not finding.diagnoses)
+    told = _Told(Counter(map(_ending, report.findings)))
+    verbose = options.verbosity is Verbosity.VERBOSE
+    groups: dict[Hashable, list[Finding]] = {}
+    for finding in failures:
+        groups.setdefault(finding.id if verbose else _cause(finding), []).append(finding)
+    for first, *others in groups.values():
+        if options.verbosity is not Verbosity.QUIET:
+            console.print()
+        _print_failure(console, first, options, told)
+        if others:
+            named = _names(others, options.lang)
+            alike = _ending(first) is not None  # their number is told already
+            said = named if alike else _followers(len(others), named, options.lang)
+            name = "" if alike else label("and", options.lang)
+            _print_labelled(console, name, said, "cyan")
+
+
+def _cause(finding: Finding) -> Hashable:
+    """What failures have in common that are told together; an endpoint's stand alone."""
+    end = _ending(finding)
+    if end is not None:
+        return end
+    message = next(iter(finding.diagnoses), None) or finding.hint
+    if message is None or finding.operator is None:
+        return finding.id
+    return finding.operator, message.code
+
+
+def _names(others: Sequence[Finding], lang: str) -> str:
+    """The checks that are told with another one; a few of them where they are many."""
+    shown = [one_line(other.id) for other in others[:_FOLLOWERS]]
+    if len(others) > len(shown):
+        shown.append(label("unlisted", lang, count=len(others) - len(shown)))
+    return ", ".join(shown)
+
+
+def _followers(count: int, named: str, lang: str) -> str:
+    """How many checks fail with the same cause, and which."""
+    return f"{label('follows' if count == 1 else 'follow', lang, count=count)}{named}"
+
+
+def _print_failure(console: Console, finding: Finding, options: Options, told: _Told) -> None:
+    """A failure with everything that is needed to mend it."""
+    lang, verbose = options.lang, options.verbosity is Verbosity.VERBOSE
+    sign, style = _SIGNS[finding.outcome]
+    head = Text("  ").append(sign, style=style).append(f" {one_line(finding.id)} ", style="bold")
+    said = f"{outcome_word(finding.outcome, lang)}: {one_line(check_title(finding, lang))}"
+    if head.cell_len + cells(said) <= console.width:
+        console.print(head.append(said, style=style), no_wrap=True, overflow="ellipsis")
+    else:
+        console.print(head, no_wrap=True, overflow="fold")
+        for line in wrapped(console, said, console.width - _INDENT):
+            console.print(Text(" " * _INDENT).append(line, style=style), no_wrap=True)
+    for part in _failure(finding, told, lang, verbose=verbose):
+        if part.kind in _AS_IT_IS:
+            _print_as_it_is(console, part)
+        else:
+            _print_labelled(console, part.label, part.text, _STYLES.get(part.kind, ""))
+    for note in _notes_shown(finding, verbose=verbose):
+        _print_labelled(console, label("note", lang), one_line(note_of(note, lang)), "yellow")
+
+
+def _print_finding(console: Console, finding: Finding, options: Options) -> None:
+    """Print one finding in its suite; a failure's details come later, all together."""
     lang, verbose = options.lang, options.verbosity is Verbosity.VERBOSE
     console.print(_line(finding, console.width, lang), no_wrap=True, overflow="ellipsis")
-    if finding.outcome is not Outcome.SKIPPED:
-        told.reason = None
     if finding.outcome.is_failure:
-        for part in _failure(finding, told, lang, verbose=verbose):
-            if part.kind in _AS_IT_IS:
-                _print_as_it_is(console, part)
-            else:
-                _print_labelled(console, part.label, part.text, _STYLES.get(part.kind, ""))
-    elif finding.outcome is Outcome.ACCEPTABLE:
+        return
+    if finding.outcome is Outcome.ACCEPTABLE:
         parts = (
             paragraphs(finding, lang, everything=True) if verbose else _acceptable(finding, lang)
         )
         for part in parts:
             _print_labelled(console, part.label, part.text, _STYLES.get(part.kind, "dim"))
     else:
-        reason = (finding.operator, one_line(reason_of(finding, lang)))
-        if finding.outcome is Outcome.SKIPPED and (verbose or told.reason != reason):
-            _print_labelled(console, "", reason[1], "dim")
-            told.reason = reason if finding.operator is not None else None
+        if finding.outcome is Outcome.SKIPPED:
+            _print_labelled(console, "", one_line(reason_of(finding, lang)), "dim")
         measured = metrics(finding, lang, everything=True) if verbose else ()
         for part in (*measured, *series(finding, lang)):
             _print_labelled(console, part.label, part.text, "dim")
@@ -178,17 +250,7 @@ def _failure(finding: Finding, told: _Told, lang: str, *, verbose: bool) -> Iter
                 text = label(name, lang, count=told.alike[end] - 1)
                 yield Paragraph("again", label("and", lang), text)
         return
-    message = next(iter(finding.diagnoses), None) or finding.hint
-    if verbose or message is None:
-        yield from paragraphs(finding, lang, everything=verbose)
-        return
-    first = told.mistakes.setdefault((finding.operator, message.code), finding.id)
-    if first == finding.id:
-        yield from paragraphs(finding, lang, everything=False)
-        return
-    yield from metrics(finding, lang, everything=False)
-    text = label("again", lang, check=one_line(first), code=one_line(message.code))
-    yield Paragraph("again", label("likely" if finding.diagnoses else "found", lang), text)
+    yield from paragraphs(finding, lang, everything=verbose)
 
 
 def _ending(finding: Finding) -> Hashable:

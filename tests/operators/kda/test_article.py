@@ -10,7 +10,7 @@ import torch
 from k3check.checking.candidates import build_candidate
 from k3check.model import Finding, Outcome
 from k3check.nouns.request import OpsRequest
-from k3check.operators.kda import article, candidate, family
+from k3check.operators.kda import article, article_gate, candidate, family
 from tests.operators.harness import findings_for
 
 SETTINGS = {
@@ -168,7 +168,7 @@ def test_the_bottleneck_gate_uses_its_window():
 
 
 def judged(alpha, **kda):
-    return article.judge_window(alpha, {**SETTINGS["kda"], **kda}, BLANK)
+    return article_gate.judge_window(alpha, {**SETTINGS["kda"], **kda}, BLANK)
 
 
 def test_a_missing_floor_is_caught():
