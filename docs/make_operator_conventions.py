@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from recorded_call import SPECS, arguments, parameters
 
-from k3check.nouns.abilities import WORDS
+from k3check.nouns.capabilities import WORDS
 from k3check.operators import families
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from k3check.config.load import load
 from k3check.nouns.request import CandidateSpec
 from k3check.nouns.signature import parameters_of
 from k3check.operators import families
+from tests.operators import test_article_functions as functions
 from tests.operators.attn_res import test_conventions as attn_res
 from tests.operators.conv import test_conv as conv
 from tests.operators.harness import operator_of
@@ -76,7 +77,9 @@ RIGHT = {
     ("gated_mla", "absorbed"): mla.core,
     ("kda_gate", "k3check"): cut_gate,
     ("kda_gate", "fla"): gate.fla_form,
-    ("kda_gate", "article"): gate.article,
+    ("kda_gate", "article-logits"): gate.article,
+    ("kda_gate", "article"): functions.compute_fine_grained_gate,
+    ("attn_res", "article"): functions.attention_with_residuals,
     ("attn_res", "stack"): whole_stack,
     ("situ_glu", "k3check"): situ_packed,
     ("situ_glu", "pair"): situ.right,

@@ -108,6 +108,7 @@ CONVENTIONS = {
             _bind_logits,
             positional=True,
             unlike=("A_log", "dt_bias", "lower_bound"),
+            semantics="article",
             example=Example(
                 "kda_gate",
                 "kernels/gate.py:alpha_of",

@@ -73,10 +73,24 @@ def test_the_dense_formula_catches_a_wrong_step(name):
     assert (found.outcome, found.hint.code) == (Outcome.FAIL, "K3O-040")
 
 
-def test_an_operator_of_another_form_is_skipped_with_the_reason():
-    found = one("kda_step", "article-dense", candidate.kda_recurrent, convention="k3check")
-    assert found.outcome is Outcome.SKIPPED
-    assert "gate" in found.notes[0].values["reason"]
+CHUNKED = ["article-512", "article-boundary"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "case"),
+    [("kda_step", "article-dense"), *(("kda_chunk", case) for case in CHUNKED)],
+)
+def test_an_operator_that_activates_the_gate_itself_is_checked_as_what_it_is(operator, case):
+    found = one(operator, case, candidate.kda_recurrent, convention="k3check")
+    assert found.outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize("case", CHUNKED)
+def test_a_raw_gate_that_is_wrong_fails_in_the_articles_checks(case):
+    def late(gate, **given):
+        return candidate.kda_recurrent(gate=gate.roll(1, 1), **given)
+
+    assert one("kda_chunk", case, late, convention="k3check").outcome is Outcome.FAIL
 
 
 def configured(K, V):
