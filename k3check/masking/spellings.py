@@ -68,9 +68,10 @@ def spellings(secret: str) -> Iterator[Spelling]:
         yield Spelling(_base64, code, partial(_run, code, "A-Za-z0-9+/_=-"))
     for code in _encoded(raw, 5, 8, base64.b32encode):
         yield Spelling(_upper, code, partial(_run, code, "A-Za-z2-7="))
-    for encode in (base64.b85encode, base64.a85encode):
-        for code in _encoded(raw, 4, 5, encode):
-            yield Spelling(_dense, code, partial(_run, code, _DENSE))
+    for code in _encoded(raw, 4, 5, base64.b85encode):
+        yield Spelling(_dense, code, partial(_run, code, _DENSE))
+    for code in _encoded(raw, 4, 5, base64.a85encode):
+        yield Spelling(_unbroken, code, partial(_run, code, _DENSE))
 
 
 def _literal(text: str) -> str:
@@ -106,6 +107,11 @@ def _upper(text: str) -> str:
 
 def _dense(text: str) -> str:
     return _BLANKS.sub("", text)
+
+
+def _unbroken(text: str) -> str:
+    """Without blanks; a backslash is a character of Ascii85."""
+    return "".join(text.split())
 
 
 def _encoded(raw: bytes, size: int, width: int, encode: Callable[[bytes], bytes]) -> Iterator[str]:
