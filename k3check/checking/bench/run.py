@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from k3check.nouns.tensors import Tensors
     from k3check.report.bench import Floor
 
-#: Tokens on which a result is judged, and of which the timed inputs are made.
-JUDGED = 512
+#: Tokens of all heads together on which a result is judged at most; at least a whole chunk and a
+#: part of one. Limits are computed on the CPU, one thread.
+JUDGED, FEWEST_JUDGED = 8192, 80
 
 _BY_TOKEN = ("q", "k", "v", "gate", "beta")
 
@@ -180,6 +181,11 @@ def built(engine: Engine, operator: Operator, request: OpsRequest) -> Candidate:
     return replace(build_candidate(operator, asked, load), operator=operator)
 
 
+def judged(sizes: Sizes) -> int:
+    """Tokens on which a result is judged, and of which the timed inputs are made."""
+    return min(sizes.tokens, max(FEWEST_JUDGED, JUDGED // sizes.heads))
+
+
 def spec_of(sizes: Sizes, tokens: int) -> KdaSpec:
     """A prefill of some tokens: gates that remember, a state from before."""
     return KdaSpec(
@@ -219,7 +225,7 @@ def fitted(candidate: Candidate, sizes: Sizes, tokens: int) -> Case:
 
 def wrong(candidate: Candidate, sizes: Sizes, request: OpsRequest) -> str | None:
     """Why a result is not the operator's, None if it is; by the limits of every other check."""
-    case = fitted(candidate, sizes, min(sizes.tokens, JUDGED))
+    case = fitted(candidate, sizes, judged(sizes))
     found = compare_case(candidate, case, request)
     if found.outcome in (Outcome.PASS, Outcome.ACCEPTABLE):
         return None
@@ -235,7 +241,7 @@ def wrong(candidate: Candidate, sizes: Sizes, request: OpsRequest) -> str | None
 
 def prefill_inputs(candidate: Candidate, sizes: Sizes, seed: int) -> Tensors:
     """The timed inputs, on the device: the judged tokens over and over."""
-    short = fitted(candidate, sizes, min(sizes.tokens, JUDGED))
+    short = fitted(candidate, sizes, judged(sizes))
     raw = candidate.operator.raw(short, candidate.semantics, seed)
     given = candidate.operator.present(
         raw, candidate.semantics, candidate.interface, candidate.recipe
