@@ -145,7 +145,7 @@ def link(
         links.announce(result.loaded, asked, shown)
     with work.progress(shown) as listener:
         request = links.check(result, asked, listener, demo=demo)
-    certain = fixing.certain(request, result)
+    certain = fixing.certain(request, result, tries=fix)
     fixing.mention(certain, result, offered=not fix)
     report = result.report()
     work.publish(report, shown, links.ticket(report, shown))

@@ -21,19 +21,22 @@ if TYPE_CHECKING:
     from k3check.link.request import LinkRequest
     from k3check.link.wire.redact import Redactor
 
-# A context window below the model's is worth a note, but may be meant: it is not overruled.
-_MAY_BE_MEANT = ("K3L-048",)
 
+def certain(request: LinkRequest, result: Result, *, tries: bool = False) -> tuple[Repair, ...]:
+    """The corrections about which there is no doubt.
 
-def certain(request: LinkRequest, result: Result) -> tuple[Repair, ...]:
-    """The corrections about which there is no doubt."""
+    Args:
+        request: what was checked.
+        result: what was found.
+        tries: send one request more with what looks right and was not tried.
+    """
     from k3check.link import repair
 
     found = repair.repairs(request, result.findings, result.loaded.origins, Path.cwd())
+    found = repair.chosen(request, found, tries=tries)
     return tuple(
         one if _stands_there(one, result.loaded.config) else replace(one, file=None)
         for one in found
-        if one.code not in _MAY_BE_MEANT
     )
 
 
@@ -128,6 +131,10 @@ def write(wanted: Sequence[Repair], request: LinkRequest, shown: Shown) -> None:
                 accepted="a UTF-8 file in a folder that may be written to",
             ) from None
         _say(f"k3check: wrote {name}; the original is kept as {_shown(backup)}", redactor)
+        for one in ours:
+            code = "K3L-721" if one.proof == "seen" else "K3L-722"
+            values = {"value": _value(one)}
+            _say(f"k3check: {hints.title(code, lang, values)}", redactor)
 
 
 def _say(text: str, redactor: Redactor) -> None:

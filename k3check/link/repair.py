@@ -14,12 +14,14 @@ import os
 import re
 import tempfile
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k3check.config.document import parts_of
 from k3check.link import lint
+from k3check.link.problem import Severity
+from k3check.link.wire.urls import Base
 from k3check.masking import MASK
 
 if TYPE_CHECKING:
@@ -31,18 +33,21 @@ if TYPE_CHECKING:
     from k3check.link.wire.redact import Redactor
     from k3check.model import Finding
 
-# Diagnoses that name one right value: code -> (configuration key, value's name in the diagnosis).
-_CERTAIN = {
-    "K3L-004": ("api.base_url", "corrected_base_url"),
-    "K3L-005": ("api.base_url", "corrected_base_url"),
+# What is wrong with the text alone: its correction leaves scheme, host and path as they are.
+_SYNTAX = ("K3L-002", "K3L-004", "K3L-005", "K3L-016", "K3L-033", "K3L-034")
+# Diagnoses that name a right value: code -> (configuration key, value's name in the diagnosis).
+_NAMED = {
+    "K3L-703": ("api.base_url", "found_base_url"),
     "K3L-006": ("api.base_url", "corrected_base_url"),
     "K3L-007": ("api.base_url", "corrected_base_url"),
     "K3L-009": ("api.base_url", "corrected_base_url"),
     "K3L-010": ("api.base_url", "corrected_base_url"),
-    "K3L-290": ("api.base_url", "corrected_base_url"),
     "K3L-250": ("model.{parameter}", "accepted"),
 }
-_NEVER = ("api.api_key",)
+# The value was seen to work when the diagnosis was made.
+_SEEN = ("K3L-703",)
+# A key is never touched, and a model is never written by guess.
+_NEVER = ("api.api_key", "model.name")
 # Keys whose fields of the request have another name.
 _FIELDS = {"model.name": "model", "api.timeout_seconds": "timeout_s"}
 
@@ -59,6 +64,8 @@ class Repair:
         file: the file to edit; None if the value does not come from a file.
         path: the key path inside that file.
         line: the line of the value, from 1.
+        proof: ``syntax`` where the text alone was wrong, ``seen`` where a request with the value
+            was answered, empty where it would have to be tried.
     """
 
     code: str
@@ -68,6 +75,7 @@ class Repair:
     file: Path | None = None
     path: Path_ = ()
     line: int | None = None
+    proof: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ def repairs(
     origins: Mapping[str, Origin],
     folder: Path,
 ) -> tuple[Repair, ...]:
-    """What can be corrected with certainty.
+    """What might be corrected; see :func:`chosen`.
 
     Args:
         request: what was checked.
@@ -100,18 +108,25 @@ def repairs(
         origins: where each value came from, by dotted key.
         folder: the folder that relative file names start at.
     """
-    wanted: dict[str, tuple[str, Any]] = {}
-    for problem in lint.check(request):
-        if problem.key and problem.fixed is not None:
-            wanted.setdefault(problem.key, (problem.code, problem.fixed))
+    wanted: dict[tuple[str, Any], tuple[str, str]] = {}
+    base = request.address()
     for finding in findings:
         for diagnosis in finding.diagnoses:
-            key, name = _CERTAIN.get(diagnosis.code, ("", ""))
+            key, name = _NAMED.get(diagnosis.code, ("", ""))
             value = diagnosis.values.get(name)
             if key and value not in (None, ""):
-                wanted.setdefault(key.format(**dict(diagnosis.values)), (diagnosis.code, value))
+                proof = "seen" if diagnosis.code in _SEEN else ""
+                at = key.format(**dict(diagnosis.values))
+                wanted.setdefault((at, value), (diagnosis.code, proof))
+    for problem in lint.check(request):
+        wrong = problem.severity in (Severity.BLOCK, Severity.FAIL) and problem.fixed is not None
+        if not wrong or problem.key != "api.base_url":
+            continue
+        if problem.code in _SYNTAX and (tidy := base.tidy) is not None:
+            wanted.setdefault((problem.key, tidy), (problem.code, "syntax"))
+        wanted.setdefault((problem.key, problem.fixed), (problem.code, ""))
     made = []
-    for key, (code, value) in wanted.items():
+    for (key, value), (code, proof) in wanted.items():
         if key in _NEVER or key not in origins:
             continue
         origin = origins[key]
@@ -119,8 +134,57 @@ def repairs(
             continue  # it changes nothing, or was taken from where secrets are masked
         file = folder / origin.where if origin.line is not None else None
         path = parts_of(origin.key)
-        made.append(Repair(code, key, value, str(origin), file, path, origin.line))
+        made.append(Repair(code, key, value, str(origin), file, path, origin.line, proof))
     return tuple(made)
+
+
+def chosen(
+    request: LinkRequest, candidates: Iterable[Repair], *, tries: bool
+) -> tuple[Repair, ...]:
+    """One correction for each key: what was seen to work, else what is syntax alone.
+
+    Args:
+        request: what was checked.
+        candidates: what might be corrected.
+        tries: send one request with what was not tried yet; without it such values are left out.
+    """
+    by_key: dict[str, list[Repair]] = {}
+    for one in candidates:
+        by_key.setdefault(one.key, []).append(one)
+    safe = {
+        key: one
+        for key, some in by_key.items()
+        for one in [r for p in ("seen", "syntax") for r in some if r.proof == p][:1]
+    }
+    open_ = {
+        key: [r for r in some if not r.proof][-1]
+        for key, some in by_key.items()
+        if (key not in safe or safe[key].proof == "syntax") and any(not r.proof for r in some)
+    }
+    if open_ and tries and not request.offline:
+        best = safe | open_
+        if _works(request, best.values()):
+            return tuple(replace(one, proof="seen") for one in best.values())
+    return tuple(safe.values())
+
+
+def _works(request: LinkRequest, wanted: Iterable[Repair]) -> bool:
+    """Whether one request with the corrected values, as the client would send it, is answered."""
+    from k3check.link.asking import ask, question, request_body
+    from k3check.link.session import Session
+
+    fields = {_FIELDS.get(r.key, r.key.rpartition(".")[2]): r.value for r in wanted}
+    tried = replace(request, **fields)
+    # The key goes nowhere else, and never by another scheme.
+    if tried.address().origin != Base(request.address().tidy or "").origin:
+        return False
+    session = Session.of(tried)
+    try:
+        wire = session.wire
+        asked = ask(session, wire, request_body(session, wire, question(session)))
+    finally:
+        session.close()
+    return asked.result.answered and not asked.result.failing and not asked.refused
 
 
 def _present(request: LinkRequest, key: str) -> Any:

@@ -28,11 +28,8 @@ max_retries = 17 # many
 name = 'Kimi-K3'
 context_window = 262144
 """
-CORRECTED = (
-    TOML.replace("https://gw.test/v1?utm_source=x", "https://gw.test/v1")
-    .replace("max_retries = 17", "max_retries = 3")
-    .replace("'Kimi-K3'", '"kimi-k3"')
-)
+# Only the spelling: what was not seen to work is not written, and a model never by guess.
+CORRECTED = TOML.replace("https://gw.test/v1?utm_source=x", "https://gw.test/v1")
 TOOLS = ("OPENAI", "ANTHROPIC", "KIMI", "MOONSHOT")
 
 
@@ -71,7 +68,10 @@ def test_fix_shows_the_edit_then_writes_it_and_keeps_a_backup(
     shown, _, said = done.err.partition("k3check: wrote ")
     assert '-base_url = "https://gw.test/v1?utm_source=x"  # from the blog' in shown
     assert '+base_url = "https://gw.test/v1"  # from the blog' in shown
-    assert said == "k3check.toml; the original is kept as k3check.toml.bak\n"
+    assert said == (
+        "k3check.toml; the original is kept as k3check.toml.bak\n"
+        'k3check: syntax only: "https://gw.test/v1" was not tried\n'
+    )
     assert KEY not in done.out + done.err
     again = k3check("link", "--offline", "--fix")
     assert again.code == 0
@@ -119,8 +119,6 @@ def test_without_fix_the_right_values_are_named_and_nothing_is_written(
     checks = json.loads(k3check("link", "--offline", "--format", "json").out)["checks"]
     assert checks[0]["evidence"]["corrected"] == {
         "api.base_url": "https://gw.test/v1",
-        "api.max_retries": 3,
-        "model.name": "kimi-k3",
     }
 
 
@@ -129,7 +127,7 @@ def test_fix_writes_the_diff_beside_a_json_report_not_into_it(
 ) -> None:
     done = k3check("link", "--offline", "--fix", "-q", "--format", "json")
     json.loads(done.out)
-    assert "+max_retries = 3 # many" in done.err
+    assert '+base_url = "https://gw.test/v1"' in done.err
     assert config.read_text() == CORRECTED
 
 
@@ -163,7 +161,6 @@ def test_a_value_that_is_written_otherwise_than_it_is_used_is_not_replaced(
     )
     Path("opencode.json").write_text(text)
     done = k3check("link", "--offline", "--fix", "-c", "opencode.json")
-    assert 'model.name should be "kimi-k3"; it comes from' in " ".join(done.out.split())
     assert "nothing to correct in a file" in done.err
     assert Path("opencode.json").read_text() == text
 

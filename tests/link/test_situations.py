@@ -111,3 +111,26 @@ def test_situation(
     code, report, _ = run(case, server, monkeypatch, tmp_path)
     assert problems(case, server, report) == []
     assert code == (1 if case["verdict"] == "fail" else 0)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [c for c in cases() if c["client"]["given_by"] == "file"],
+    ids=lambda case: case["id"],
+)
+def test_fix_writes_what_was_seen_to_work_and_nothing_else(
+    case: dict[str, Any], server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _, _, after = run(case, server, monkeypatch, tmp_path, "--fix")
+    before = json.dumps(filled(case["client"]["file"]["json"], server.origin), indent=2)
+    right = re.search(r"\{origin\}\S*", case["fix"])
+    if right is None or case["fix"] == "nothing":
+        assert after == before.encode()
+        return
+    assert after != before.encode()
+    code, report, again = run(
+        case | {"client": case["client"] | {"file": case["client"]["file"] | {
+            "json": json.loads(after)}}}, server, monkeypatch, tmp_path, "--fix",
+    )  # fmt: skip
+    assert (code, report["summary"]["verdict"]) == (0, "pass")
+    assert json.loads(again) == json.loads(after)

@@ -220,6 +220,29 @@ class Base:
         )
 
     @cached_property
+    def tidy(self) -> str | None:
+        """The base with its spelling corrected alone: blanks, scheme, query, slashes at the end.
+
+        None where that leaves no address.
+        """
+        text = "".join(visible(self.text).split())
+        text = text.replace("。", ".").replace("：", ":")
+        text = re.sub(
+            r"(?i)(?<=://)\[([0-9a-f:]+:(?!\d{2,5}(?:[/?#]|$))[0-9a-f]*)(?=[/?#]|$)", r"[\1]", text
+        )
+        if "://" not in text:
+            text = ("http://" if _local_text(text) else "https://") + text.lstrip("/:")
+        try:
+            parts = urlsplit(text)
+            host = parts.hostname
+        except ValueError:
+            return None
+        if not host or parts.scheme.lower() not in ("http", "https"):
+            return None
+        path = parts.path.rstrip("/")
+        return urlunsplit((parts.scheme.lower(), parts.netloc, path, "", ""))
+
+    @cached_property
     def corrected(self) -> str:
         """The base as it should be written, or the same text if nothing is wrong with it.
 
