@@ -23,6 +23,8 @@ TOGETHER = "together_with"
 
 #: The code of a mistake that nobody listed; its words and its slug are in the values.
 MUTANT = "K3O-900"
+#: The code of what separates wrong places from right ones, where nothing explains them.
+PLACES = "K3O-901"
 
 #: The code of the note that no operator of the user's was under test.
 BUILT_IN_ONLY = "K3C-096"

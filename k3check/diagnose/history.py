@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from k3check.diagnose.attribution import places
 from k3check.diagnose.conclude import cause, diagnoses
+from k3check.diagnose.mutants import by_work
 from k3check.diagnose.nearest import nearest
 from k3check.diagnose.prediction import broken_predictions
 from k3check.diagnose.record import KEEP_BYTES, Record, record
 from k3check.diagnose.structure import certain
 from k3check.diagnose.trust import distrusted
-from k3check.model import Confidence, Diagnosis, Finding, Message, Outcome
+from k3check.model import PLACES, Confidence, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +41,8 @@ SELF_EXPLAINING = frozenset(
 )
 #: ... of which these are about values: a mistake that is found elsewhere must explain them too.
 OF_VALUES = frozenset({"K3O-005", "K3O-006"})
+#: Leads that say no more than which tensor is wrong.
+WEAK = frozenset({"K3O-084", "K3O-085"})
 #: Failing cases of an operator that are called again, and how long such a call may take.
 CALLED_AGAIN = 3
 CALLED_AGAIN_S = 2.0
@@ -136,7 +140,7 @@ def name_the_mistake(candidate: Candidate, history: History) -> list[Finding]:
         sure = tuple(d for d in ranked if d.confidence is not Confidence.LOW)
         history.cause = Cause(named.faults, sure)
     if not ranked:
-        ranked = leads
+        ranked = with_places(leads, places(candidate, by_work(candidate, history.records)))
         evidence["search"] = (
             "no known mistake or pair of mistakes produces these outputs"
             if found.complete
@@ -150,6 +154,14 @@ def name_the_mistake(candidate: Candidate, history: History) -> list[Finding]:
     named_findings = [with_diagnoses(f, ranked, evidence, notes) for f in history.failed]
     history.told |= {finding.id: finding for finding in named_findings}
     return retold(history) if history.unstable else named_findings
+
+
+def with_places(
+    leads: Sequence[Diagnosis], separated: Sequence[Diagnosis]
+) -> tuple[Diagnosis, ...]:
+    """Leads with what separates wrong from right, before those that only name a tensor."""
+    strong = [lead for lead in leads if lead.code not in WEAK]
+    return (*strong, *separated, *(lead for lead in leads if lead.code in WEAK))
 
 
 def retold(history: History) -> list[Finding]:
@@ -171,6 +183,8 @@ def with_diagnoses(
     by itself where the NaN is keeps its own words.
     """
     general = finding.hint is None or finding.hint.code == "K3O-009"
+    if ranked and ranked[0].code == PLACES and finding.hint is not None:
+        general = general or finding.hint.code == "K3O-450"
     if ranked and (general or ranked[0].confidence is not Confidence.LOW):
         finding = replace(finding, diagnoses=ranked, hint=Message(ranked[0].code, ranked[0].values))
     return replace(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from k3check import hints
 from k3check.hints.phrases import phrase
-from k3check.model import BUILT_IN_ONLY, MUTANT, Diagnosis, Finding, Message, Outcome
+from k3check.model import BUILT_IN_ONLY, MUTANT, PLACES, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -223,7 +223,7 @@ def fix_of(message: Message | Diagnosis, lang: str) -> str:
 
 def _told(message: Message | Diagnosis, lang: str) -> Mapping[str, object]:
     """A message's values; those that are sentences of ours in the language."""
-    section: Section = "mutants" if message.code == MUTANT else "reasons"
+    section: Section = "mutants" if message.code in (MUTANT, PLACES) else "reasons"
     return {
         name: phrase(value, lang, section) if isinstance(value, str) else value
         for name, value in message.values.items()
