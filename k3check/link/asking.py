@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from k3check.link.diagnosis import Hit
+    from k3check.link.request import LinkRequest
     from k3check.link.session import Result, Session
     from k3check.link.wire.exchange import Attempt
 
@@ -50,6 +51,11 @@ class Asked:
     refused: tuple[Hit, ...] = ()
     notes: tuple[Message, ...] = ()
     attempts: tuple[Attempt, ...] = ()
+
+
+def most_output(request: LinkRequest) -> int:
+    """The most tokens that a request of ours lets the answer have."""
+    return request.max_output_tokens or DEFAULT_OUTPUT
 
 
 def question(session: Session) -> str:

@@ -109,7 +109,13 @@ def _order(seen: Observation) -> Found:
 
 def _buffered(seen: Observation) -> Found:
     view = seen.stream
-    if not _read(seen) or view.texts < _PIECES or view.first_at is None or view.last_at is None:
+    if (
+        seen.facts.get("long")
+        or not _read(seen)
+        or view.texts < _PIECES
+        or view.first_at is None
+        or view.last_at is None
+    ):
         return None
     within = view.last_at - view.first_at
     if view.first_at < _WAIT_S or within > min(_MOMENT * view.first_at, _PIECE_S * view.texts):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.asking import ask, request_body, tool
+from k3check.link.asking import ask, most_output, request_body, tool
 from k3check.link.diagnosis.tools import arguments_of
 from k3check.link.findings import of_asked
 from k3check.link.gate import NAMES
@@ -155,6 +155,8 @@ PROBE = Probe(
     _TITLE,
     50,
     run,
-    cost=lambda request: Cost(request.agent_turns, request.agent_turns * 1200),
+    cost=lambda request: Cost(
+        request.agent_turns, request.agent_turns * (1200 + most_output(request))
+    ),
     needs=(*NAMES, "tools"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.asking import Asked, ask, request_body, streamed
+from k3check.link.asking import Asked, ask, most_output, request_body, streamed
 from k3check.link.findings import finding, of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
@@ -29,7 +29,7 @@ def _ask(session: Session, prefix: str, text: str) -> Asked:
             {"type": "text", "text": text},
         ]
         body["messages"] = [{"role": "user", "content": blocks}]
-    return ask(session, wire, body, stream=True)
+    return ask(session, wire, body, stream=True, facts={"long": True})
 
 
 def run(session: Session) -> Finding:
@@ -65,6 +65,6 @@ PROBE = Probe(
     _TITLE,
     70,
     run,
-    cost=lambda _: Cost(2, 2 * PREFIX_TOKENS + 200),
+    cost=lambda request: Cost(2, 2 * (PREFIX_TOKENS + most_output(request))),
     needs=NAMES,
 )

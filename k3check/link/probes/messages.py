@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from k3check.link import gate
+from k3check.link.asking import most_output
 from k3check.link.probes import Cost, Probe
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ PROBE = Probe(
     _TITLE,
     21,
     run,
-    cost=lambda request: Cost(1, 40 + (request.max_output_tokens or 200)),
+    cost=lambda request: Cost(1, 40 + most_output(request)),
     wires=("anthropic",),
     default=True,
     quick=True,

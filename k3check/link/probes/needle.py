@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from k3check.link.asking import DEFAULT_OUTPUT, LIMITS, ask, request_body, streamed
+from k3check.link.asking import LIMITS, ask, most_output, request_body, streamed
 from k3check.link.findings import of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
@@ -47,9 +47,10 @@ def run(session: Session) -> Finding:
         f"What is the value of {_NAME}? Reply with the number and nothing else."
     )
     wire = session.wire
-    most = max(session.request.max_output_tokens or 0, DEFAULT_OUTPUT)
+    most = most_output(session.request)
     body = request_body(session, wire, text) | streamed(wire) | {LIMITS[wire]: most}
-    asked = ask(session, wire, body, stream=True)
+    # A long context takes its time before the first token: that is no buffer on the way.
+    asked = ask(session, wire, body, stream=True, facts={"long": True})
     answer, more = asked.result.seen.answer, []
     metrics = {"context_tokens": float(tokens)}
     if asked.result.answered and answer is not None:
@@ -71,6 +72,6 @@ PROBE = Probe(
     _TITLE,
     100,
     run,
-    cost=lambda request: Cost(1, request.needle_tokens + 300),
+    cost=lambda request: Cost(1, request.needle_tokens + most_output(request)),
     needs=NAMES,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.link.asking import DEFAULT_OUTPUT, LIMITS, Asked, post, question, request_body
+from k3check.link.asking import LIMITS, Asked, most_output, post, question, request_body
 from k3check.link.diagnosis.requests import named_field
 from k3check.link.findings import evidence, finding, of_asked
 from k3check.link.gate import NAMES
@@ -41,7 +41,7 @@ def run(session: Session) -> Finding:
     last: Result | None = None
     for name, value in values_of.items():
         body = request_body(session, wire, question(session), as_configured=False) | {
-            LIMITS[wire]: DEFAULT_OUTPUT
+            LIMITS[wire]: most_output(session.request)
         }
         # Sent even if the chat had to do without it: whether it is refused is the question here.
         sent = session.prepared(body) | {name: value}
@@ -70,6 +70,9 @@ PROBE = Probe(
     _TITLE,
     80,
     run,
-    cost=lambda request: Cost(len(wrong(request.protocol)), len(wrong(request.protocol)) * 200),
+    cost=lambda request: Cost(
+        len(wrong(request.protocol)),
+        len(wrong(request.protocol)) * (40 + most_output(request)),
+    ),
     needs=NAMES,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from k3check.link.asking import ask, question, request_body, streamed
+from k3check.link.asking import ask, most_output, question, request_body, streamed
 from k3check.link.findings import of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
@@ -39,7 +39,7 @@ PROBE = Probe(
     _TITLE,
     30,
     run,
-    cost=lambda request: Cost(1, 40 + (request.max_output_tokens or 200)),
+    cost=lambda request: Cost(1, 40 + most_output(request)),
     needs=NAMES,
     default=True,
 )

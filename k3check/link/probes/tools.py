@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from k3check.link.asking import ask, request_body, tool
+from k3check.link.asking import ask, most_output, request_body, tool
 from k3check.link.findings import of_asked
 from k3check.link.gate import NAMES
 from k3check.link.probes import Cost, Probe
@@ -63,7 +63,7 @@ PROBE = Probe(
     _TITLE,
     40,
     run,
-    cost=lambda request: Cost(1, 200 + (request.max_output_tokens or 300)),
+    cost=lambda request: Cost(1, 200 + most_output(request)),
     needs=NAMES,
     default=True,
 )
