@@ -438,9 +438,17 @@ def test_github_keeps_every_annotation_on_one_line_and_escapes_its_parts(report:
     lines = render("github", report, Options()).splitlines()
     errors = [line for line in lines if line.startswith("::error ")]
     assert len(errors) == 5
-    assert all(line.startswith("::") for line in lines[:-1])
+    assert all(line.startswith(("::error ", "::warning ", "note: ")) for line in lines[:-1])
     assert "100%25%0A" in errors[0]
     assert ",file=k3check.toml,line=4::" in errors[-1]
+
+
+def test_github_has_one_annotation_a_cause() -> None:
+    found = [finding(id=f"kda_step/{n}", hint=Message("K3O-903")) for n in range(3)]
+    found.append(finding(id="kda_gate/x", operator="kda_gate", hint=Message("K3O-903")))
+    text = render("github", Report(found, "", 0.0), Options())
+    assert text.count("::error ") == 2
+    assert "2 more fail in the same way: kda_step/1, kda_step/2" in text
 
 
 class _Balanced(HTMLParser):
@@ -480,5 +488,5 @@ def test_markdown_fences_are_longer_than_any_in_the_evidence() -> None:
 
 def test_markdown_tables_keep_their_columns() -> None:
     text = render("markdown", one(id="a|b", title="c | d\ne"), Options())
-    row = next(line for line in text.splitlines() if "a\\|b" in line)
+    row = next(line for line in text.splitlines() if line.startswith("| ❌") and "a\\|b" in line)
     assert row == "| ❌ | `a\\|b` | c \\| d e | fail |"

@@ -1,4 +1,4 @@
-"""Workflow commands of GitHub Actions: every failure becomes an annotation of the run."""
+"""Workflow commands of GitHub Actions: every cause of a failure becomes an annotation."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from k3check.plain import one_line, seconds
 from k3check.report.formats.lines import details, warnings
 from k3check.report.texts import (
     check_title,
+    label,
     note_of,
     other_notes,
     outcome_word,
@@ -24,32 +25,47 @@ if TYPE_CHECKING:
 def render(report: Report, options: Options) -> str:
     """Annotations, then the summary as a plain line.
 
-    Failures are errors, acceptable results warnings, notes notices. A finding whose location
+    A cause is one error, whatever number of checks fail by it; acceptable results are warnings;
+    notes are plain lines. A finding whose location
     names a file is shown at that file and line.
     """
     lang = options.lang
     lines = []
-    for finding in report.findings:
-        if finding.outcome.is_failure:
-            lines.append(_command("error", finding, "\n".join(details(finding, lang)), lang))
-        elif finding.outcome is Outcome.ACCEPTABLE:
-            lines.append(_command("warning", finding, "\n".join(_warned(finding, lang)), lang))
-        lines += [
-            _command("notice", finding, one_line(note_of(note, lang)), lang)
-            for note in other_notes(finding)
-        ]
+    failures = [finding for finding in report.findings if finding.outcome.is_failure]
+    causes: dict[object, list[Finding]] = {}
+    for finding in failures:
+        causes.setdefault(_cause(finding), []).append(finding)
+    for first, *others in causes.values():
+        said = details(first, lang)
+        if others:
+            count = label("follows" if len(others) == 1 else "follow", lang, count=len(others))
+            said.append(count + ", ".join(one_line(other.id) for other in others))
+        lines.append(_command("error", first, "\n".join(said), lang))
     lines += [
-        f"::notice title={_property(one_line(note.code))}::{_data(one_line(note_of(note, lang)))}"
-        for note in report.config_notes
+        _command("warning", finding, "\n".join(_warned(finding, lang)), lang)
+        for finding in report.findings
+        if finding.outcome is Outcome.ACCEPTABLE
+    ]
+    notes = [note for finding in report.findings for note in other_notes(finding)]
+    lines += [
+        f"{label('note', lang)}: {one_line(note_of(note, lang))} [{one_line(note.code)}]"
+        for note in (*notes, *report.config_notes)
     ]
     if report.built_in_note is not None:
-        said = one_line(note_of(report.built_in_note, lang))
-        lines.append(f"::notice title={report.built_in_note.code}::{_data(said)}")
+        text = one_line(note_of(report.built_in_note, lang))
+        lines.append(f"::notice title={report.built_in_note.code}::{_data(text)}")
     verdict = verdict_word(report, lang)
     lines.append(
         f"k3check: {verdict}: {summary_line(report.counts(), lang)}, {seconds(report.duration_s)}"
     )
     return "\n".join(lines) + "\n"
+
+
+def _cause(finding: Finding) -> object:
+    """What the checks of one annotation have in common."""
+    message = next(iter(finding.diagnoses), None) or finding.hint
+    alone = message is None or finding.operator is None or finding.location.get("file")
+    return finding.id if alone or message is None else (finding.operator, message.code)
 
 
 def _warned(finding: Finding, lang: str) -> list[str]:

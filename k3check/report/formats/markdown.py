@@ -38,7 +38,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!@])")
 
 
 def render(report: Report, options: Options) -> str:
-    """The report as Markdown: the verdict, a table of all checks, a section per failure."""
+    """The report as Markdown: the verdict, a section per failure, a table of all checks."""
     text = "\n".join(_lines(report, options.lang))
     return text.replace("\n\n\n", "\n\n").rstrip("\n") + "\n"
 
@@ -52,6 +52,9 @@ def _lines(report: Report, lang: str) -> Iterator[str]:
     if report.built_in_note is not None:
         yield ""
         yield _escape(note_of(report.built_in_note, lang))
+    for finding in report.findings:
+        if finding.outcome.is_failure:
+            yield from _section(finding, lang)
     if report.findings:
         yield ""
         yield f"| | {label('check', lang)} | | {label('outcome', lang)} |"
@@ -64,9 +67,6 @@ def _lines(report: Report, lang: str) -> Iterator[str]:
             f"| {_MARK[finding.outcome]} | {_code(finding.id)} "
             f"| {_escape(check_title(finding, lang))} | {word} |"
         )
-    for finding in report.findings:
-        if finding.outcome.is_failure:
-            yield from _section(finding, lang)
     warned = [f for f in report.findings if f.outcome is Outcome.ACCEPTABLE]
     said = [(part.text, f.id) for f in warned for part in warnings(f, lang)]
     if said:

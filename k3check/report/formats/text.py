@@ -56,6 +56,7 @@ _LABEL = 11
 _ID = 30
 _SUITE = 9
 _FOLLOWERS = 3
+_TOGETHER = ("cache", "dist")
 #: A suite's sign is that of the worst in it; one that was skipped as a whole says why.
 _WORST = (Outcome.FAIL, Outcome.CRASHED, Outcome.TIMED_OUT, Outcome.ACCEPTABLE, Outcome.PASS)
 
@@ -136,7 +137,8 @@ def _print_suite(console: Console, suite: str, report: Report, options: Options)
 def _print_failures(console: Console, report: Report, options: Options) -> None:
     """Every failure whole, those with a named cause first; what repeats one in a line below it."""
     failures = [finding for finding in report.findings if finding.outcome.is_failure]
-    failures.sort(key=lambda finding: not finding.diagnoses)
+    # What operators do together follows from what one of them does alone.
+    failures.sort(key=lambda finding: (finding.suite in _TOGETHER, not finding.diagnoses))
     told = _Told(Counter(map(_ending, report.findings)))
     verbose = options.verbosity is Verbosity.VERBOSE
     groups: dict[Hashable, list[Finding]] = {}
