@@ -156,6 +156,8 @@ def page(folder: Path) -> str:
         "One line changed in a copy of flash-linear-attention's Triton source, checked on a GPU in",
         "bfloat16 as a user would check it. Made by `python docs/make_planted.py`.",
         "",
+        card(folder),
+        "",
         "| kernel | mistake | found | named |",
         "|---|---|---|---|",
     ]
@@ -164,6 +166,18 @@ def page(folder: Path) -> str:
         said = told(json.loads(path.read_text())) if path.exists() else "not reached | "
         lines.append(f"| {planted.target.split(':')[1]} | {planted.name} | {said} |")
     return "\n".join(lines) + "\n"
+
+
+def card(folder: Path) -> str:
+    """Where and with what it ran, and when."""
+    for path in sorted(folder.glob("*.json")):
+        report = json.loads(path.read_text())
+        if "checks" in report:
+            where = report["environment"]
+            packages = (f"{name} {version}" for name, version in where["packages"].items())
+            told = (*where["devices"], f"torch {where['torch']}", *packages)
+            return f"{', '.join(told)}, {report['started_at'][:10]}."
+    return "Nothing ran."
 
 
 def main() -> None:
