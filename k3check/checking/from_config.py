@@ -17,7 +17,7 @@ from k3check.operators import OPERATORS, SUITES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
     from k3check.config.models import OperatorConfig
     from k3check.model import Finding
 

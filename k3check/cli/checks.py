@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from k3check.checking.from_config import OpsOptions
     from k3check.cli.links import LinkOptions
     from k3check.cli.work import Result
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
     from k3check.nouns.request import OpsRequest
     from k3check.report.listener import Listener
 
@@ -265,7 +265,7 @@ def _loaded(
     from k3check.cli import links, work
 
     if not demo:
-        return work.load(config, link)
+        return work.load(config, link.overrides() if link else None)
     named = {
         "--config": config,
         "--operator": ops and (*ops.operators, *ops.commands),

@@ -13,7 +13,7 @@ from k3check.model import Text
 
 if TYPE_CHECKING:
     from k3check.cli.work import Result, Shown
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
     from k3check.link.request import LinkRequest
     from k3check.model import Finding, Message, Report
     from k3check.report.listener import Listener
@@ -184,7 +184,7 @@ def left_out(why: Message | None = None) -> Finding:
 def demo_config(asked: LinkOptions | None) -> Loaded:
     """The configuration of a demo: the defaults, and how far the probes go."""
     from k3check.config.check import Setting, build
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
 
     overrides = asked.overrides() if asked is not None else {}
     return Loaded(build({key: Setting(*found) for key, found in overrides.items()}))

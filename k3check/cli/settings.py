@@ -69,7 +69,7 @@ def show(
         proxy=proxy,
         cacert=cacert,
     )
-    loaded = work.load(config, asked)
+    loaded = work.load(config, asked.overrides())
     check_targets(loaded)
     if format is opt.DataFormat.JSON:
         text = json.dumps(showing.to_json(loaded), indent=2) + "\n"

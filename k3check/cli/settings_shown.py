@@ -14,7 +14,7 @@ from k3check.report.terminal import to_ascii, wrapped
 from k3check.report.texts import label, note_of
 
 if TYPE_CHECKING:
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
     from k3check.config.show import Row
     from k3check.report.formats import Options
 

@@ -15,8 +15,9 @@ import typer
 from k3check.config.problems import problem
 
 if TYPE_CHECKING:
-    from k3check.cli.links import LinkOptions
-    from k3check.config.load import Loaded
+    from collections.abc import Mapping
+
+    from k3check.config.loaded import Loaded
     from k3check.model import Finding, Message, Report
     from k3check.report.formats import Options
 
@@ -96,12 +97,11 @@ def conflict(first: str, second: str) -> Exception:
     return problem("K3C-084", where=f"{first} {second}", first=first, second=second)
 
 
-def load(path: Path | None, asked: LinkOptions | None = None) -> Loaded:
-    """Load the configuration with the options that override it."""
+def load(path: Path | None, overriding: Mapping[str, tuple[Any, str]] | None = None) -> Loaded:
+    """Load the configuration; by key, values that override it and the option each comes from."""
     from k3check.config import load as loading
 
-    found = asked.overrides() if asked is not None else {}
-    overrides = {key: loading.Override(*override) for key, override in found.items()}
+    overrides = {key: loading.Override(*given) for key, given in (overriding or {}).items()}
     return loading.load(path, cwd=Path.cwd(), env=os.environ, overrides=overrides)
 
 

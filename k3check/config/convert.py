@@ -10,7 +10,7 @@ from k3check.config.source import display
 from k3check.masking.settings import escaped, is_secret_path, scrub
 
 if TYPE_CHECKING:
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
 
 _USERINFO = re.compile(r"(?<=//)[^/\s@]*@")
 

@@ -26,7 +26,7 @@ from k3check.released import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from k3check.config.load import Origin
+    from k3check.config.loaded import Origin
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from k3check.operators import OPERATORS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from k3check.config.load import Loaded, Origin
+    from k3check.config.loaded import Loaded, Origin
     from k3check.config.models import Config
 
 #: key -> suite that is not run where the key is false

@@ -10,7 +10,7 @@ from k3check.operators import names
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
     from k3check.config.models import OperatorConfig
     from k3check.errors import UsageError
 

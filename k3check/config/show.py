@@ -12,7 +12,7 @@ from k3check.masking.settings import masked, shown
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from k3check.config.load import Loaded, Origin
+    from k3check.config.loaded import Loaded, Origin
 
 
 @dataclass(frozen=True)

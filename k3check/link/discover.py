@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from k3check.config.client import Client
     from k3check.config.dialects.dotenv import Family
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
 
 # Nothing is there, or the file is of another purpose than an endpoint's.
 _NOT_OURS = ("K3C-001", "K3C-007", "K3C-020")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from k3check.config.document import Path_
-    from k3check.config.load import Origin
+    from k3check.config.loaded import Origin
     from k3check.link.request import LinkRequest
     from k3check.link.wire.redact import Redactor
     from k3check.model import Finding

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from k3check.config.client import Client
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
     from k3check.model import Message
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")

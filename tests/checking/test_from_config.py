@@ -15,7 +15,7 @@ from k3check.operators import OPERATORS, SUITES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
 
 CONFIG = """
 [operators.kda_chunk]

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from k3check.config.load import Loaded, load
+from k3check.config.load import load
 from k3check.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from k3check.config.load import Override
+    from k3check.config.loaded import Loaded
     from tests.config.support import Loader, Refuser
 
 

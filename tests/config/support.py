@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from k3check.config.load import Loaded, Override
+    from k3check.config.load import Override
+    from k3check.config.loaded import Loaded
     from k3check.errors import UsageError
 
 ARTICLES = Path(__file__).parent / "articles"

@@ -12,12 +12,14 @@ import pytest
 from k3check.checking import from_config
 from k3check.config import facts, meaning
 from k3check.config.describe import keys
-from k3check.config.load import Loaded, load
+from k3check.config.load import load
 from k3check.errors import UsageError
 from k3check.operators import SUITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from k3check.config.loaded import Loaded
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from k3check.errors import UsageError
 from k3check.link.request import request_from
 
 if TYPE_CHECKING:
-    from k3check.config.load import Loaded
+    from k3check.config.loaded import Loaded
 
 _HERE = Path(__file__).parent
 # What the handed truth leaves out.

@@ -13,11 +13,12 @@ from k3check import hints
 from k3check.config import show
 from k3check.config.convert import convert
 from k3check.config.document import Position, excerpt
-from k3check.config.load import Loaded, Override
+from k3check.config.load import Override
 from k3check.masking import settings as secret
 from tests.config.support import CANARY, Loader, Refuser, everything
 
 if TYPE_CHECKING:
+    from k3check.config.loaded import Loaded
     from k3check.errors import UsageError
 
 GOOD = {

@@ -6,7 +6,7 @@ import json
 import stat
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
@@ -16,10 +16,13 @@ from hypothesis import strategies as st
 from k3check.config import init, schema, show
 from k3check.config.convert import convert
 from k3check.config.describe import keys
-from k3check.config.load import Loaded, Override, load
+from k3check.config.load import Override, load
 from k3check.config.models import Config, LinkConfig
 from k3check.errors import UsageError
 from tests.config.support import ARTICLES, Loader
+
+if TYPE_CHECKING:
+    from k3check.config.loaded import Loaded
 
 NAMES = sorted(path.name for path in ARTICLES.iterdir())
 

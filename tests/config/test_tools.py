@@ -14,7 +14,7 @@ from k3check import hints
 from k3check.config import dialects, show
 from k3check.config.convert import convert
 from k3check.config.dialects import claude_code
-from k3check.config.load import Loaded, load
+from k3check.config.load import load
 from k3check.config.references import BARE, BRACED, FILE, LITELLM, OPENCODE, Context, resolve
 from k3check.config.source import Source
 from k3check.errors import UsageError
@@ -24,6 +24,8 @@ from tests.config.test_public_cases import CASES, OFFLINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from k3check.config.loaded import Loaded
 
 BASE = "https://gw.example/v1"
 

@@ -21,8 +21,8 @@ from k3check.mutate.site import at
 
 if TYPE_CHECKING:
     from k3check.nouns.recipe import Arithmetic
-    from k3check.operators.kda.reference import Sequence
     from k3check.operators.kda.semantics import KdaSemantics
+    from k3check.operators.kda.sequence import Sequence
 
 
 BY_KEY, BY_VALUE = "batch head token key", "batch head token value"

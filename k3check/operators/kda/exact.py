@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from k3check.nouns.tensors import Tensors
     from k3check.operators.kda.semantics import KdaInterface, KdaSemantics
+    from k3check.operators.kda.sequence import Sequence
 
 #: Tokens of the longest sequence from which on chunks are faster than the token loop.
 _FROM = 24
@@ -126,9 +127,7 @@ def crosses(semantics: KdaSemantics, interface: KdaInterface) -> bool:
     return not own or interface.gate == "cumulative_log2"
 
 
-def prepared(
-    semantics: KdaSemantics, interface: KdaInterface, inputs: Tensors
-) -> reference.Sequence:
+def prepared(semantics: KdaSemantics, interface: KdaInterface, inputs: Tensors) -> Sequence:
     """What comes before the recurrence, of some tokens; their states are somewhere else."""
     plain = {n: x for n, x in inputs.items() if n not in ("initial_state", "cu_seqlens")}
     return reference.prepare(semantics, interface, plain, EXACT)

@@ -7,7 +7,7 @@ test suite holds the two against each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ import torch
 from k3check.mutate.site import at, note
 from k3check.nouns.recipe import EXACT, Arithmetic
 from k3check.operators.kda import gate as front
+from k3check.operators.kda.chunkwise import run_chunks
+from k3check.operators.kda.sequence import Sequence
 
 if TYPE_CHECKING:
     from k3check.nouns.tensors import Tensors
@@ -29,22 +31,6 @@ LARGEST_CHUNK = 128
 #: axes of what stands by query head, by value head, and in the token loop
 BY_QUERY, BY_KEY = "batch token qhead key", "batch token head key"
 BY_VALUE, BY_HEAD = "batch token head value", "batch token head"
-
-
-@dataclass(frozen=True)
-class Sequence:
-    """One sequence in the form that the recurrence works on, in compute precision.
-
-    ``q, k, g`` are [B, HV, T, K] (query heads already spread over value heads, q scaled),
-    ``v`` is [B, HV, T, V], ``beta`` [B, HV, T], ``state`` [B, HV, K, V].
-    """
-
-    q: torch.Tensor
-    k: torch.Tensor
-    v: torch.Tensor
-    g: torch.Tensor
-    beta: torch.Tensor
-    state: torch.Tensor
 
 
 def evaluate(
@@ -67,8 +53,6 @@ def evaluate(
         ``final_state`` [N, HV, K, V] and, unless the interface has no readout, ``output``
         [B, T, HV, V], in the arithmetic's output and state dtypes.
     """
-    from k3check.operators.kda.chunkwise import run_chunks
-
     whole = prepare(semantics, interface, inputs, arithmetic)
     run = run_chunks if semantics.chunk else run_tokens
     outputs: list[torch.Tensor] = []
