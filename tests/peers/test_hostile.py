@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.link.test_safety import HOSTILE
 
 from tests.link import catalogue
 from tests.link.faulty import FaultyServer, answer, http
+from tests.link.wire.test_safety import HOSTILE
 from tests.peers.running import link
 
 if TYPE_CHECKING:

@@ -163,8 +163,8 @@ ROWS = (
     http_row("K3L-281", "gateway.upstream-dead", Tier.FAMILY,
              lambda seen: refused(seen) and seen.family == "litellm" and seen.status in (500, 503)
              and seen.says("connection error"), (103,), heals=_R),
-    _words("K3L-287", "gateway.litellm-upstream-key", 119),
-    http_row("K3L-740", "gateway.upstream-key", Tier.FAMILY, _upstream_key, (119,)),
+    _words("K3L-287", "gateway.upstream-key", 119),
+    http_row("K3L-740", "gateway.inner-key", Tier.FAMILY, _upstream_key, (119,)),
     _words("K3L-282", "gateway.hop-failed", 68, heals=_R),
     http_row("K3L-702", "gateway.upstream-unreached", Tier.FAMILY, _unreached, (103,), heals=_R),
     _words("K3L-283", "gateway.upstream-status", 103, heals=_R),
