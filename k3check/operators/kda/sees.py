@@ -33,6 +33,7 @@ _GATE_GIVEN = (
 )
 _DECAY = (
     "decay.after-write",
+    "decay.after-correction",
     "decay.missing",
     "decay.twice",
     "delta.undecayed",

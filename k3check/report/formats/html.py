@@ -66,12 +66,19 @@ def _page(report: Report, lang: str) -> Iterator[str]:
     yield f"<p>{escape(counted)} {label('in', lang)} {seconds(report.duration_s)}</p>"
     if report.built_in_note is not None:
         yield f"<p>{_text(note_of(report.built_in_note, lang))}</p>"
-    for suite in dict.fromkeys(finding.suite for finding in report.findings):
-        yield f"<section><h2>{_text(suite)}</h2>"
-        for finding in report.findings:
-            if finding.suite == suite:
-                yield from _finding(finding, lang)
+    failures = [finding for finding in report.findings if finding.outcome.is_failure]
+    if failures:
+        yield f'<section><h2 class="fail">{label("fail", lang)}</h2>'
+        for finding in failures:
+            yield from _finding(finding, lang)
         yield "</section>"
+    for suite in dict.fromkeys(finding.suite for finding in report.findings):
+        others = [f for f in report.findings if f.suite == suite and not f.outcome.is_failure]
+        if others:
+            yield f"<section><h2>{_text(suite)}</h2>"
+            for finding in others:
+                yield from _finding(finding, lang)
+            yield "</section>"
     if report.config_notes:
         yield f"<h2>{label('notes', lang)}</h2><ul>"
         for note in report.config_notes:

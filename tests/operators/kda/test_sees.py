@@ -17,6 +17,8 @@ from tests.operators.harness import VISIBLE, operator_of
 pytestmark = pytest.mark.proof
 
 OPERATORS = ("kda_gate", "kda_step", "kda_recurrent", "kda_chunk")
+#: The article's gate alone can get these wrong; tests/operators/test_article_functions.py has them.
+OF_THE_ARTICLE = ("gate.no-floor", "gate.bottleneck-not-activated", "gate.bottleneck-relu")
 #: Released kernels round as much where inputs are bfloat16; and 2048 tokens are shown once.
 FLOAT32_ONLY = {("step-slow", "decay.in-bfloat16"), *(("long-2k", s) for s in SEES["long-2k"])}
 
@@ -83,7 +85,7 @@ def test_every_mistake_is_claimed_by_a_case(name):
             interface = convention.bind(None, {}).interface
             slugs = {f.slug for f in operator.faults(semantics, interface, Recipe())}
             # K3's gate is the wrong one only for the others; it is gate.softplus reversed
-            assert slugs - claimed <= {"gate.lower-bound"}
+            assert slugs - claimed <= {"gate.lower-bound", *OF_THE_ARTICLE}
 
 
 @pytest.mark.parametrize("name", OPERATORS)
