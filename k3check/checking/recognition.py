@@ -36,7 +36,9 @@ def choice(what: str, code: str, found: str, accepted: Iterable[str], spec: Cand
         where=spec.origin,
         found=found,
         accepted=", ".join(names),
-        fix=f"Did you mean {near[0]!r}?" if near else f"Choose one of the accepted {what}s.",
+        fix=f"Did you mean {near[0]!r}?"
+        if near
+        else f"Choose one of the accepted {what.removesuffix('s')}s.",
     )
 
 
