@@ -31,7 +31,7 @@ def test_in_front_of_a_working_service(
         ("small", 413, "message.body-too-large"),
         ("dead", 502, "gateway.bad-upstream"),
         ("slow", 504, "gateway.timeout"),
-        ("teapot", 403, "access.forbidden"),
+        ("teapot", 403, "front.denied"),
         ("password", 401, "auth.page-asks-password"),
         ("moved301", 301, "redirect.https"),
         ("moved307", 307, "redirect.other-host"),
