@@ -18,6 +18,7 @@ WORDS = {
     "value_dim": "V other than K",
     "scale": "another scale than K^-1/2",
     "past": "cached tokens",
+    "output_gain": "a gain on the output",
     "cache": "the cache's new rows",
     "layer": "the whole layer",
     "single": "a mix of the prefix alone",

@@ -275,7 +275,10 @@ def boundaries(
     spec = KdaSpec(tokens=tokens, heads=1, value_heads=1, gate="slow", state="random")
     whole = article_inputs(form, spec, "article-boundary", request.seed)
     norms, got, right, prefixes = [], {}, {}, {}
-    reference_state = whole["initial_state"].double()
+    # A callable that takes no state starts from none.
+    B, _, HV, V = whole["v"].shape
+    none = whole["v"].new_zeros(B, HV, whole["k"].shape[-1], V)
+    reference_state = whole.get("initial_state", none).double()
     for end in range(chunk, whole["k"].shape[1] + 1, chunk):
         prefix = _tokens(whole, 0, end)
         outputs = outputs_of(form, prefix)
