@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from k3check.checking.one_case import compare_case
 from k3check.checking.recognition import handed
-from k3check.model import Finding, Message, Outcome
+from k3check.model import Finding, Message, Outcome, Text
 from k3check.nouns.abilities import why_not
 from k3check.nouns.candidate_error import CandidateError
 from k3check.nouns.case import PROFILES
@@ -56,7 +56,8 @@ def form_checks(candidate: Candidate, request: OpsRequest) -> Iterator[Check]:
 
 def title_of(form: Form) -> str:
     """The form as a call would have it."""
-    return "called with " + ", ".join(f"{name} = {value}" for name, value in form.options.items())
+    shown = ", ".join(f"{name} = {value}" for name, value in form.options.items())
+    return Text("called with {form}", form=shown)
 
 
 def run_of(

@@ -63,11 +63,21 @@ def cause(found: Nearest) -> Match | None:
 
 
 def distinct(matches: Sequence[Match]) -> list[Match]:
-    """The best match of every code (a fault may exist in several chunk sizes)."""
+    """The best match of every code (a fault may exist in several chunk sizes).
+
+    Mistakes that the public has met come first, the nearest of them before the others; mutants
+    stay in their order, which is that of the plainness of their words.
+    """
     best: dict[tuple[str, ...], Match] = {}
     for match in sorted(matches, key=lambda m: (len(m.faults), m.residual)):
         best.setdefault(match.name, match)
-    return list(best.values())
+    place = {match.name: number for number, match in reversed([*enumerate(matches)])}
+
+    def order(match: Match) -> tuple[int, bool, float]:
+        unlisted = match.faults[0].code == MUTANT
+        return len(match.faults), unlisted, place[match.name] if unlisted else match.residual
+
+    return sorted(best.values(), key=order)
 
 
 def _diagnosis(

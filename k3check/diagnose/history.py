@@ -13,7 +13,7 @@ from k3check.diagnose.prediction import broken_predictions
 from k3check.diagnose.record import KEEP_BYTES, Record, record
 from k3check.diagnose.structure import certain
 from k3check.diagnose.trust import distrusted
-from k3check.model import PLACES, Confidence, Diagnosis, Finding, Message, Outcome
+from k3check.model import MUTANT, PLACES, Confidence, Diagnosis, Finding, Message, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -185,7 +185,10 @@ def with_diagnoses(
     general = finding.hint is None or finding.hint.code == "K3O-009"
     if ranked and ranked[0].code == PLACES and finding.hint is not None:
         general = general or finding.hint.code == "K3O-450"
-    if ranked and (general or ranked[0].confidence is not Confidence.LOW):
+    sure = bool(ranked) and ranked[0].confidence is not Confidence.LOW
+    if sure and ranked[0].code == MUTANT and ranked[0].confidence is not Confidence.HIGH:
+        sure = False  # one of several guesses says less than where the NaN is
+    if ranked and (general or sure):
         finding = replace(finding, diagnoses=ranked, hint=Message(ranked[0].code, ranked[0].values))
     return replace(
         finding,

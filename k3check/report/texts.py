@@ -240,7 +240,7 @@ def slug_of(diagnosis: Diagnosis) -> str:
     if isinstance(diagnosis, SavedDiagnosis):
         return diagnosis.slug
     if diagnosis.code == MUTANT:
-        return str(diagnosis.values.get("slug", "mutant"))
+        return str(diagnosis.values.get("slug", "mutant.unlisted"))
     entry = hints.find(diagnosis.code)
     return entry.slug if entry is not None else ""
 

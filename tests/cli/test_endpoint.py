@@ -311,7 +311,8 @@ def test_what_costs_more_than_usual_is_said_before(
     full = k3check("link", *REAL, "--profile", "full")
     assert full.err.startswith("k3check: this run may send ")
     assert full.err.count("\n") == 1
-    assert "about 50300 tokens" in k3check("link", "needle", *REAL, "--needle-tokens", "50000").err
+    # the context, and an answer as long as the output limit (2048) lets it be
+    assert "about 52048 tokens" in k3check("link", "needle", *REAL, "--needle-tokens", "50000").err
     assert "7 chargeable requests" in k3check("link", "agent", *REAL, "--turns", "7").err
     for cheap in ((), ("chat",), ("--profile", "quick"), ("--profile", "full", "--offline")):
         assert k3check("link", *REAL, *cheap).err == ""
@@ -366,7 +367,7 @@ def test_all_checks_operators_alone_where_only_they_are_configured(
     for more in ((), ("--offline",), ("--profile", "full")):
         done = k3check("all", *more)
         assert (done.code, done.err) == (0, "")
-        assert "- link/lint" in done.out
+        assert "- link" in done.out
         assert "set K3CHECK_BASE_URL and K3CHECK_API_KEY" in " ".join(done.out.split())
     assert k3check("all", "-c", "k3check.toml", "--lang", "zh").code == 0
     data = json.loads(k3check("all", "--format", "json").out)

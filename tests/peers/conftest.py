@@ -140,7 +140,7 @@ def llmock_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint
     made = Endpoint(free_port())
     log = tmp_path_factory.mktemp("llmock") / "log.txt"
     arguments = [command, "serve", "--host", "127.0.0.1", "--port", str(made.port),
-                 "--response-style", "echo"]  # fmt: skip
+                 "--response-style", "static"]  # fmt: skip
     with running(arguments, log, made.port, seconds=30):
         yield made
 

@@ -199,10 +199,11 @@ def state_norm(
     spec = KdaSpec(tokens=T, heads=1, value_heads=1, gate="medium", state="random")
     case = form.operator.fit(Case("article-state-norm", "", spec=spec), form.interface)
     assert isinstance(case, Case), case
-    raw = form.operator.raw(case, ARTICLE, seed)
-    low, high = kda.get("alpha_floor", 0.01), 1.0
-    raw["gate"] = raw["gate"].clamp(min=math.log(low / (high - low)) if 0 < low < 1 else -20.0)
-    whole = form.operator.present(raw, ARTICLE, form.interface, form.recipe)
+    raw = form.operator.raw(case, form.semantics, seed)
+    if form.semantics == ARTICLE:
+        low, high = kda.get("alpha_floor", 0.01), 1.0
+        raw["gate"] = raw["gate"].clamp(min=math.log(low / (high - low)) if 0 < low < 1 else -20.0)
+    whole = form.operator.present(raw, form.semantics, form.interface, form.recipe)
     state = whole["initial_state"]
     norms = []
     for t in range(T):
@@ -249,8 +250,9 @@ def chunkwise(candidate: Candidate, chunk: int, request: OpsRequest) -> Comparis
     form = with_chunk(article_form(candidate), chunk)
     spec = KdaSpec(tokens=TOKENS, heads=1, value_heads=1, gate="medium", state="zero")
     tolerance = min(CHUNK_AGREEMENT, request.tolerance or math.inf)
-    if form.recipe.io in (torch.bfloat16, torch.float16):
-        # One rounding of a bfloat16 output costs more than 1e-3: the derived limit holds there.
+    low = (torch.bfloat16, torch.float16)
+    if form.recipe.io in low or form.recipe.state in low:
+        # One rounding to bfloat16 costs more than 1e-3: the derived limit holds there.
         tolerance = request.tolerance if request.tolerance is not None else math.inf
     fitted = form.operator.fit(Case("article-512", "", spec=spec), form.interface)
     assert isinstance(fitted, Case), fitted

@@ -56,6 +56,7 @@ _FRONT = frozenset(
         "decay_gain",
         "gate_over",
         "gate_token",
+        "bottleneck",
         "beta",
         "beta_gain",
         "beta_token",

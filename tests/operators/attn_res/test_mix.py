@@ -63,9 +63,19 @@ def test_the_builtin_passes(dtype, seed):
     assert_passes("attn_res", dtype=dtype, seed=seed)
 
 
+def slugs_of(dtype):
+    operator = operator_of("attn_res")
+    interface = operator.conventions["k3check"].bind(None, {}).interface
+    semantics = next(iter(operator.semantics.values()))
+    return {f.slug for f in operator.faults(semantics, interface, Recipe(io=dtype))}
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("case", "slug"), claims("attn_res"))
 def test_what_a_case_claims_to_see_is_visible(case, slug, dtype):
+    if (slug, dtype) == ("attnres.keys-bfloat16", torch.bfloat16):
+        assert slug not in slugs_of(dtype)  # the recipe itself, and no mistake there
+        return
     assert seen_by("attn_res", case, slug, dtype) >= VISIBLE
 
 
