@@ -27,7 +27,7 @@ def test_checks_of_ours_are_named_so_beside_a_users_operator():
     before = {check.id: check for check in checks}
     never_yours = {check.id for check in checks if check.built_in}
     assert never_yours == {
-        "kda_chunk/article-switches", "kda_chunk/article-half-decay", "kda_gate/article-window",
+        "kda_chunk/article-switches", "kda_chunk/article-half-decay",
     }  # fmt: skip
     after = {check.id: check for check in told_apart(checks, request)}
     assert len(after) == len(before)

@@ -115,7 +115,7 @@ def _case(
     needs = frozenset[str]() if spec.renormalize else frozenset({"renormalize"})
     seen = tuple(f"router.{s}" for s in sees.split())
     # With ties a right operator and a mistake's prediction choose differently for no reason.
-    plain = not (spec.equal or spec.closed)
+    plain = not (spec.equal or spec.closed or spec.zero)
     return Case(name, why, seen, profile, needs, spec, diagnosable=plain, users_only=users_only)
 
 
