@@ -14,14 +14,33 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from k3check.link.diagnosis.observation import Observation
+    from k3check.link.apis.errors import ErrorInfo
 
 COMMON = "common"
+
+
+class Refusal(Protocol):
+    """What rules look at of an answer."""
+
+    @property
+    def status(self) -> int | None:
+        """The status, None where there was none."""
+        ...
+
+    @property
+    def error(self) -> ErrorInfo:
+        """The error as the API's body has it."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """All of the error's words in lower case."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -47,7 +66,7 @@ class Rule:
     unless: tuple[str, ...] = ()
     sure: bool = True
 
-    def found(self, seen: Observation) -> dict[str, Any] | None:
+    def found(self, seen: Refusal) -> dict[str, Any] | None:
         """The values of the pattern's groups if the rule fits an error; None if not."""
         error, text = seen.error, seen.words
         if self.status and seen.status not in self.status:
@@ -152,7 +171,7 @@ def _rules(left: frozenset[str]) -> dict[str, tuple[tuple[Provider, Rule], ...]]
     return {means: tuple(rules) for means, rules in made.items()}
 
 
-def meaning(seen: Observation, slug: str) -> tuple[Provider, Rule, dict[str, Any]] | None:
+def meaning(seen: Refusal, slug: str) -> tuple[Provider, Rule, dict[str, Any]] | None:
     """The first rule by which an error means a slug, and the values that it found."""
     for row, rule in _rules(_LEFT_OUT.get()).get(slug, ()):
         values = rule.found(seen)
