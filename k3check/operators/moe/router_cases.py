@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from k3check.model import Text
 from k3check.nouns.case import Case
 from k3check.nouns.tensors import Tensors, generator
 
@@ -123,7 +124,11 @@ def _usual(experts: int, top_k: int) -> Case:
     """A pair that models have, for kernels that are compiled for it."""
     return _case(
         f"experts-{experts}-top-{top_k}",
-        f"{experts} experts, {top_k} of them chosen: a kernel may be made for this pair",
+        Text(
+            "{experts} experts, {chosen} of them chosen: a kernel may be made for this pair",
+            experts=experts,
+            chosen=top_k,
+        ),
         "bias-dropped weights-biased",
         "full",
         RouterSpec(tokens=12, experts=experts, top_k=top_k, dim=32),
