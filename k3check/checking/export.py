@@ -14,6 +14,7 @@ import torch
 
 from k3check import __version__
 from k3check.checking.candidates import build_candidate
+from k3check.checking.one_case import inputs_of
 from k3check.checking.planning import wanted
 from k3check.compare.verdict import judge
 from k3check.errors import NothingToCheck
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from k3check.nouns.case import Case
     from k3check.nouns.operator import Candidate
     from k3check.nouns.request import OpsRequest
-    from k3check.nouns.tensors import Tensors
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,7 @@ def stored(
 ) -> dict[str, Any]:
     """Write one case; returns its entry of the manifest."""
     operator, recipe = candidate.operator, candidate.recipe
-    given = operator.raw(case, candidate.semantics, request.seed)
-    inputs = operator.present(given, candidate.semantics, candidate.interface, recipe)
+    inputs = inputs_of(candidate, case, request.seed)
     exact = operator.evaluate(candidate.semantics, candidate.interface, inputs, EXACT)
     low = rounding(recipe, block_operands=operator.block_operands)
     baseline = baseline_of(candidate, inputs, low)
@@ -166,10 +165,3 @@ def is_value(value: Any) -> bool:
 def plain(value: Any) -> Any:
     """A value for JSON; the one dtype among them is the recipe's."""
     return "dtype" if isinstance(value, torch.dtype) else value
-
-
-def forms(candidate: Candidate, inputs: Tensors) -> dict[str, files.Form]:
-    """What a command must write for some inputs: the baseline's dtypes and shapes."""
-    low = rounding(candidate.recipe, block_operands=candidate.operator.block_operands)
-    outputs = baseline_of(candidate, inputs, low)
-    return files.forms_of(outputs, [o.name for o in candidate.operator.outputs])

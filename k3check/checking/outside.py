@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from k3check.checking.recognition import choice
 from k3check.errors import UsageError
 from k3check.nouns.recipe import Recipe, rounding
 from k3check.nouns.request import COMMAND, FOLDER
@@ -64,17 +65,10 @@ def convention_of(operator: Operator, spec: CandidateSpec) -> tuple[Convention, 
     Raises:
         UsageError: there is no such convention.
     """
-    name = "k3check" if spec.convention == "auto" else spec.convention
-    convention = operator.conventions.get(name)
-    if convention is None:
-        raise UsageError(
-            code="K3C-101",
-            what=f"there is no convention {name!r}",
-            where=spec.origin,
-            found=name,
-            accepted=", ".join(operator.conventions),
-            fix="Choose one of the accepted conventions.",
-        )
+    found = "k3check" if spec.convention == "auto" else spec.convention
+    convention = operator.conventions[
+        choice("convention", "K3C-101", found, operator.conventions, spec)
+    ]
     return convention, convention.bind(None, dict(spec.options))
 
 
